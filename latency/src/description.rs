@@ -21,9 +21,12 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-use super::fabric::{Draft, DraftCable, DraftPath, DraftRoutes, DraftTable, FabricError, steers};
+use super::fabric::{
+    Draft, DraftCable, DraftPath, DraftRoutes, DraftTable, FabricError, refuse, steers,
+};
 
 /// Format version that this module writes and reads.
 pub const VERSION: u32 = 1;
@@ -97,29 +100,42 @@ impl Lines {
         )
     }
 
-    pub(super) fn at(&self, offset: usize) -> usize {
+    fn at(&self, offset: usize) -> usize {
         self.0.partition_point(|begin| *begin <= offset)
     }
 
     pub(super) fn of_value<T>(&self, value: &Spanned<T>) -> usize {
         self.at(value.span().start)
     }
+
+    /// Parses TOML, of which these are the lines. Errors name the line that is wrong.
+    pub(super) fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<T, FabricError> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(0, |span| self.at(span.start));
+            FabricError::new(line, error.message().replace('\n', ", "))
+        })
+    }
+
+    /// Refuses another version than the one that is read.
+    pub(super) fn check_version(
+        &self,
+        version: &Spanned<u32>,
+        known: u32,
+    ) -> Result<(), FabricError> {
+        if *version.get_ref() == known {
+            return Ok(());
+        }
+        let written = version.get_ref();
+        let what = format!("version {written} is not known (this reads version {known})");
+        refuse(self.of_value(version), what)
+    }
 }
 
 /// Reads a description. Errors name the line that is wrong.
 pub fn read(text: &str) -> Result<Draft, FabricError> {
     let lines = Lines::of(text);
-    let written: Written = toml::from_str(text).map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(0, |span| lines.at(span.start));
-        FabricError::new(line, error.message().replace('\n', ", "))
-    })?;
-    if *written.version.get_ref() != VERSION {
-        let what = format!(
-            "version {} is not known (this reads version {VERSION})",
-            written.version.get_ref()
-        );
-        return Err(FabricError::new(lines.of_value(&written.version), what));
-    }
+    let written: Written = lines.parse(text)?;
+    lines.check_version(&written.version, VERSION)?;
     let mut cables = Vec::new();
     for group in &written.cables {
         for cable in &group.list {
@@ -132,7 +148,7 @@ pub fn read(text: &str) -> Result<Draft, FabricError> {
                         "a cable has two ends, and a name if it needs one, not {} words",
                         other.len()
                     );
-                    return Err(FabricError::new(line, what));
+                    return refuse(line, what);
                 }
             };
             cables.push(DraftCable {

@@ -328,15 +328,12 @@ pub fn within_classes(
             let score = (value(column) - middle) / scale;
             let effect = value(column) / middle - 1.0;
             if score > OUTSIDE && effect > LEAST_EFFECT {
-                let rows = 0..equations.pairs().len();
-                let pairs =
-                    rows.filter(|index| equations.row(*index).iter().any(|(own, _)| own == column));
                 suspects.push(Suspect {
                     column: *column,
                     or: Vec::new(),
                     score,
                     effect,
-                    pairs: pairs.count(),
+                    pairs: equations.rows_through(*column).count(),
                 });
             }
         }

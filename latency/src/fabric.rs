@@ -4,11 +4,11 @@ use std::ops::Deref;
 
 use super::routing::Routing;
 
-pub(super) use super::wiring::number;
 pub use super::wiring::{
     Cable, Draft, DraftCable, DraftPath, DraftRoutes, DraftTable, FabricError, Hop, Vertex, Wiring,
     cable_of, steers,
 };
+pub(super) use super::wiring::{number, refuse};
 
 /// A checked fabric: every host has a route to every other host.
 #[derive(Debug, Clone)]

@@ -8,21 +8,28 @@ fn named(name: String) -> (String, usize) {
     (name, 0)
 }
 
-fn cable(a: &str, b: &str, class: &str, cost: u16) -> DraftCable {
-    DraftCable {
+/// A fabric with hosts, and without switches and cables.
+fn draft(name: String, hosts: usize, rule: Rule) -> Draft {
+    Draft {
+        name,
+        hosts: (0..hosts).map(|number| named(host(number))).collect(),
+        routes: DraftRoutes {
+            rule: Some((rule.name().to_owned(), 0)),
+            ..DraftRoutes::default()
+        },
+        ..Draft::default()
+    }
+}
+
+/// Adds a cable.
+fn join(draft: &mut Draft, a: &str, b: &str, class: &str, cost: u16) {
+    draft.cables.push(DraftCable {
         ends: [a.to_owned(), b.to_owned()],
         name: None,
         class: Some(class.to_owned()),
         cost,
         line: 0,
-    }
-}
-
-fn by(rule: Rule) -> DraftRoutes {
-    DraftRoutes {
-        rule: Some((rule.name().to_owned(), 0)),
-        ..DraftRoutes::default()
-    }
+    });
 }
 
 fn host(number: usize) -> String {
@@ -66,12 +73,7 @@ pub fn fat_tree(ports: usize, levels: u32, rule: Rule) -> Result<Draft, FabricEr
         };
         format!("s{level}.{at}")
     };
-    let mut draft = Draft {
-        name: format!("{ports}-port {levels}-tree"),
-        hosts: (0..hosts).map(|number| named(host(number))).collect(),
-        routes: by(rule),
-        ..Draft::default()
-    };
+    let mut draft = draft(format!("{ports}-port {levels}-tree"), hosts, rule);
     for level in 1..=levels {
         let count = if level == levels {
             power(levels - 1)
@@ -83,12 +85,8 @@ pub fn fat_tree(ports: usize, levels: u32, rule: Rule) -> Result<Draft, FabricEr
             .extend((0..count).map(|at| named(format!("s{level}.{at}"))));
     }
     for number in 0..hosts {
-        draft.cables.push(cable(
-            &host(number),
-            &switch(1, number / half, 0),
-            "host",
-            1,
-        ));
+        let leaf = switch(1, number / half, 0);
+        join(&mut draft, &host(number), &leaf, "host", 1);
     }
     for level in 1..levels {
         let class = format!("level {level}-{}", level + 1);
@@ -97,7 +95,7 @@ pub fn fat_tree(ports: usize, levels: u32, rule: Rule) -> Result<Draft, FabricEr
                 // The last digit of the code is the choice at this switch.
                 let own = switch(level, below, code / half);
                 let upper = switch(level + 1, below / half, code);
-                draft.cables.push(cable(&own, &upper, &class, 1));
+                join(&mut draft, &own, &upper, &class, 1);
             }
         }
     }
@@ -116,32 +114,18 @@ pub fn leaf_spine(
             "leaves, spines and hosts per leaf: at least 1 each, and {MOST_HOSTS} hosts at most"
         ));
     }
-    let mut draft = Draft {
-        name: format!("{leaves} leaves, {spines} spines"),
-        hosts: (0..leaves * hosts)
-            .map(|number| named(host(number)))
-            .collect(),
-        routes: by(rule),
-        ..Draft::default()
-    };
-    let (leaf, spine) = (
-        |at: usize| format!("leaf{at}"),
-        |at: usize| format!("spine{at}"),
-    );
-    draft.switches.extend((0..leaves).map(|at| named(leaf(at))));
-    draft
-        .switches
-        .extend((0..spines).map(|at| named(spine(at))));
+    let name = format!("{leaves} leaves, {spines} spines");
+    let mut draft = draft(name, leaves * hosts, rule);
+    let leaf = |at: usize| format!("leaf{at}");
+    let spine = |at: usize| format!("spine{at}");
+    let switches = (0..leaves).map(leaf).chain((0..spines).map(spine));
+    draft.switches = switches.map(named).collect();
     for number in 0..leaves * hosts {
-        draft
-            .cables
-            .push(cable(&host(number), &leaf(number / hosts), "host", 1));
+        join(&mut draft, &host(number), &leaf(number / hosts), "host", 1);
     }
     for at in 0..leaves {
         for upper in 0..spines {
-            draft
-                .cables
-                .push(cable(&leaf(at), &spine(upper), "uplink", 1));
+            join(&mut draft, &leaf(at), &spine(upper), "uplink", 1);
         }
     }
     Ok(draft)
@@ -164,12 +148,8 @@ pub fn dragonfly(
         ));
     }
     let name = |group: usize, at: usize| format!("g{group}s{at}");
-    let mut draft = Draft {
-        name: format!("dragonfly a={switches} h={globals} p={hosts}"),
-        hosts: (0..all).map(|number| named(host(number))).collect(),
-        routes: by(rule),
-        ..Draft::default()
-    };
+    let title = format!("dragonfly a={switches} h={globals} p={hosts}");
+    let mut draft = draft(title, all, rule);
     for group in 0..groups {
         draft
             .switches
@@ -177,19 +157,13 @@ pub fn dragonfly(
     }
     for number in 0..all {
         let at = number / hosts;
-        draft.cables.push(cable(
-            &host(number),
-            &name(at / switches, at % switches),
-            "host",
-            1,
-        ));
+        let leaf = name(at / switches, at % switches);
+        join(&mut draft, &host(number), &leaf, "host", 1);
     }
     for group in 0..groups {
         for a in 0..switches {
             for b in a + 1..switches {
-                draft
-                    .cables
-                    .push(cable(&name(group, a), &name(group, b), "local", 1));
+                join(&mut draft, &name(group, a), &name(group, b), "local", 1);
             }
         }
     }
@@ -200,7 +174,7 @@ pub fn dragonfly(
             let back = groups - 2 - port;
             if group < other {
                 let (own, far) = (name(group, port / globals), name(other, back / globals));
-                draft.cables.push(cable(&own, &far, "global", 3));
+                join(&mut draft, &own, &far, "global", 3);
             }
         }
     }
@@ -246,14 +220,8 @@ pub fn slim_fly(prime: usize, hosts: usize, rule: Rule) -> Result<Draft, FabricE
         powers.iter().copied().skip(1).step_by(2).collect(),
     );
     let name = |half: usize, x: usize, y: usize| format!("s{half}.{x}.{y}");
-    let mut draft = Draft {
-        name: format!("slim fly q={prime} p={hosts}"),
-        hosts: (0..switches * hosts)
-            .map(|number| named(host(number)))
-            .collect(),
-        routes: by(rule),
-        ..Draft::default()
-    };
+    let title = format!("slim fly q={prime} p={hosts}");
+    let mut draft = draft(title, switches * hosts, rule);
     let mut all = Vec::new();
     for half in 0..2 {
         for x in 0..prime {
@@ -262,21 +230,15 @@ pub fn slim_fly(prime: usize, hosts: usize, rule: Rule) -> Result<Draft, FabricE
     }
     draft.switches = all.iter().cloned().map(named).collect();
     for number in 0..switches * hosts {
-        draft
-            .cables
-            .push(cable(&host(number), &all[number / hosts], "host", 1));
+        join(&mut draft, &host(number), &all[number / hosts], "host", 1);
     }
     for (half, set) in [(0, &even), (1, &odd)] {
         for x in 0..prime {
             for y in 0..prime {
                 for other in y + 1..prime {
                     if set.contains(&(other - y)) {
-                        draft.cables.push(cable(
-                            &name(half, x, y),
-                            &name(half, x, other),
-                            "within",
-                            1,
-                        ));
+                        let (own, far) = (name(half, x, y), name(half, x, other));
+                        join(&mut draft, &own, &far, "within", 1);
                     }
                 }
             }
@@ -286,9 +248,7 @@ pub fn slim_fly(prime: usize, hosts: usize, rule: Rule) -> Result<Draft, FabricE
         for y in 0..prime {
             for m in 0..prime {
                 let c = (y + prime * prime - m * x % prime) % prime;
-                draft
-                    .cables
-                    .push(cable(&name(0, x, y), &name(1, m, c), "across", 1));
+                join(&mut draft, &name(0, x, y), &name(1, m, c), "across", 1);
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::fabric::{Draft, DraftCable, DraftRoutes, DraftTable, FabricError};
+use super::fabric::{Draft, DraftCable, DraftRoutes, DraftTable, FabricError, refuse};
 
 /// A port of a device: the device's GUID in lower case without leading zeros, and the number of the port.
 type Port = (String, u32);
@@ -18,21 +18,22 @@ pub struct Topology {
     cables: Vec<(Port, Port, usize)>,
 }
 
-fn refuse<T>(line: usize, what: impl Into<String>) -> Result<T, FabricError> {
-    Err(FabricError::new(line, what))
-}
-
 /// Returns the text between the first two quotation marks, and the text after them.
 fn in_quotes(text: &str) -> Option<(&str, &str)> {
     let begin = text.split_once('"')?.1;
     begin.split_once('"')
 }
 
-/// Parses `S-0002c903...` or `H-...`: the letter, and the number without leading zeros.
+/// Parses `S-0002c903...` or `H-...`: the letter, and the GUID.
 fn device(text: &str) -> Option<(char, String)> {
-    let (kind, guid) = text.split_once('-')?;
-    let guid = guid.trim_start_matches("0x").trim_start_matches('0');
-    Some((kind.chars().next()?, guid.to_ascii_lowercase()))
+    let (kind, number) = text.split_once('-')?;
+    Some((kind.chars().next()?, guid(number)))
+}
+
+/// A GUID in lower case without leading zeros.
+fn guid(text: &str) -> String {
+    let digits = text.trim_start_matches("0x").trim_start_matches('0');
+    digits.to_ascii_lowercase()
 }
 
 /// Parses a number such as `[12]` at the start of a text. Also returns the rest.
@@ -247,16 +248,11 @@ impl Topology {
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if line.starts_with("Unicast lids") {
-                let guid = line
+                let word = line
                     .split_once(" guid ")
                     .and_then(|(_, rest)| rest.split_whitespace().next());
-                let guid = guid.map(|guid| {
-                    guid.trim_start_matches("0x")
-                        .trim_start_matches('0')
-                        .to_ascii_lowercase()
-                });
-                let known = guid.as_deref().and_then(|guid| names.get(guid));
-                let (Some(guid), Some(name)) = (guid.clone(), known) else {
+                let guid = word.map(guid).unwrap_or_default();
+                let Some(name) = names.get(guid.as_str()).filter(|_| word.is_some()) else {
                     return refuse(
                         number,
                         format!("the table of a switch that the topology does not have: {line:?}"),
@@ -345,7 +341,7 @@ pub fn table(text: &str, rule: &str) -> Result<Draft, FabricError> {
         );
     };
     let [port, name, class, cost] = ["port", "name", "class", "cost"].map(column);
-    let mut rows = Vec::new();
+    let mut cables = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| FabricError::new(place(&error), error.to_string()))?;
         let line = record.position().map_or(0, line_of);
@@ -368,38 +364,30 @@ pub fn table(text: &str, rule: &str) -> Result<Draft, FabricError> {
         };
         let shown =
             field(name).or_else(|| field(port).map(|port| format!("{host}-{switch}:{port}")));
-        rows.push((host, switch, shown, field(class), cost, line));
+        cables.push(DraftCable {
+            ends: [host, switch],
+            name: shown,
+            class: field(class),
+            cost,
+            line,
+        });
     }
-    let switches: BTreeSet<&String> = rows.iter().map(|(_, switch, ..)| switch).collect();
+    let switches: BTreeSet<&String> = cables.iter().map(|cable| &cable.ends[1]).collect();
     let mut draft = Draft {
         name: "from a table".to_owned(),
-        switches: Vec::new(),
         ..Draft::default()
     };
     let mut seen = BTreeSet::new();
-    for (host, switch, .., line) in &rows {
+    for cable in &cables {
+        let [host, switch] = &cable.ends;
         if !switches.contains(host) {
-            draft.hosts.push((host.clone(), *line));
+            draft.hosts.push((host.clone(), cable.line));
         }
         if seen.insert(switch) {
-            draft.switches.push((switch.clone(), *line));
+            draft.switches.push((switch.clone(), cable.line));
         }
     }
-    let cable = |(host, switch, name, class, cost, line): &(
-        String,
-        String,
-        Option<String>,
-        Option<String>,
-        u16,
-        usize,
-    )| DraftCable {
-        ends: [host.clone(), switch.clone()],
-        name: name.clone(),
-        class: class.clone(),
-        cost: *cost,
-        line: *line,
-    };
-    draft.cables = rows.iter().map(cable).collect();
+    draft.cables = cables;
     draft.routes.rule = Some((rule.to_owned(), 0));
     Ok(draft)
 }

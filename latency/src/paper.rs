@@ -3,6 +3,7 @@
 use super::elimination::Came;
 use super::fabric::number;
 use super::field::{Modular, Number};
+use super::pool::pairs_among;
 use super::rows::{Model, Room};
 use super::survey::{Exact, exact_row};
 
@@ -11,15 +12,13 @@ pub fn basis(model: &Model<'_>, present: &[u32]) -> Vec<(u32, u32)> {
     let mut engine = Exact::new((0..number(model.columns())).rev().collect());
     let (mut room, mut row) = (Room::default(), Vec::new());
     let mut basis = Vec::new();
-    for (at, from) in present.iter().enumerate() {
-        for to in &present[at + 1..] {
-            model.row(*from, *to, &mut room, &mut row);
-            let came = engine.insert(exact_row(row.iter().copied()), Modular::ZERO);
-            if came == Came::Independent {
-                basis.push((*from, *to));
-                if engine.known_count() == model.usable() {
-                    return basis;
-                }
+    for (from, to) in pairs_among(present) {
+        model.row(from, to, &mut room, &mut row);
+        let came = engine.insert(exact_row(row.iter().copied()), Modular::ZERO);
+        if came == Came::Independent {
+            basis.push((from, to));
+            if engine.known_count() == model.usable() {
+                return basis;
             }
         }
     }

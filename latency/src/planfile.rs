@@ -54,24 +54,14 @@ pub fn write(fabric: &Fabric, plan: &Plan, notes: &[String]) -> String {
 /// Reads a plan for a fabric. Errors name the line that is wrong.
 pub fn read(fabric: &Fabric, text: &str) -> Result<Plan, FabricError> {
     let lines = Lines::of(text);
-    let written: Written = toml::from_str(text).map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(0, |span| lines.at(span.start));
-        FabricError::new(line, error.message().replace('\n', ", "))
-    })?;
-    let refuse = |line: usize, what: String| Err(FabricError::new(line, what));
-    if *written.version.get_ref() != VERSION {
-        let what = format!(
-            "version {} is not known (this reads version {VERSION})",
-            written.version.get_ref()
-        );
-        return refuse(lines.of_value(&written.version), what);
-    }
+    let written: Written = lines.parse(text)?;
+    lines.check_version(&written.version, VERSION)?;
     if written.fabric != fabric.name {
         let what = format!(
             "it is a plan of the fabric {:?}, and this is {:?}",
             written.fabric, fabric.name
         );
-        return refuse(0, what);
+        return Err(FabricError::new(0, what));
     }
     let hosts: HashMap<&str, u32> = fabric.hosts.iter().map(String::as_str).zip(0..).collect();
     let mut rounds = Vec::new();

@@ -28,14 +28,19 @@ pub struct Pool {
     tiers: Vec<(usize, usize)>,
 }
 
+/// All pairs of some hosts, each once, in the order of the hosts.
+pub fn pairs_among(hosts: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
+    let with = move |at: usize| hosts[at + 1..].iter().map(move |to| (hosts[at], *to));
+    (0..hosts.len()).flat_map(with)
+}
+
 impl Pool {
     /// Draws pairs of the hosts that are present: `partners` for each host and kind of pair, or all pairs if these are few.
     pub fn draw(model: &Model<'_>, present: &[u32], partners: usize, random: &mut Random) -> Self {
         let hosts = present.len();
         let all = hosts * hosts.saturating_sub(1) / 2;
         let pairs: Vec<(u32, u32)> = if all <= 3 * partners * hosts {
-            let with = |at: usize| present[at + 1..].iter().map(move |to| (present[at], *to));
-            (0..hosts).flat_map(with).collect()
+            pairs_among(present).collect()
         } else {
             drawn(model, present, partners, random)
         };
@@ -163,9 +168,7 @@ fn drawn(
     let leaves: Vec<&Vec<u32>> = below.values().collect();
     let mut pairs = Vec::new();
     for hosts in &leaves {
-        for (at, from) in hosts.iter().enumerate() {
-            pairs.extend(hosts[at + 1..].iter().map(|to| (*from, *to)));
-        }
+        pairs.extend(pairs_among(hosts));
     }
     let (mut room, mut row) = (Room::default(), Vec::new());
     for (own, hosts) in leaves.iter().enumerate() {

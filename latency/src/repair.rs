@@ -81,15 +81,8 @@ impl Table<'_> {
         }
         self.put(index, round, index);
         for other in &pushed {
-            let elsewhere = (0..self.rounds).filter(|other| *other != round);
-            let mut found = false;
-            for target in elsewhere.collect::<Vec<_>>() {
-                if self.place(*other, target, depth - 1) {
-                    found = true;
-                    break;
-                }
-            }
-            if !found {
+            let mut elsewhere = (0..self.rounds).filter(|target| *target != round);
+            if !elsewhere.any(|target| self.place(*other, target, depth - 1)) {
                 self.undo(mark);
                 return false;
             }
@@ -212,16 +205,10 @@ fn complete(
     for index in first {
         try_add(&mut table, &mut engines, &mut need, *index, random);
     }
-    let starts: Vec<(usize, u32)> = (0..need.len())
-        .map(|tier| {
-            let range = pool.tier(tier);
-            (
-                tier,
-                number(random.below((range.end - range.start).max(1) as usize)),
-            )
-        })
+    let starts: Vec<u32> = (0..need.len())
+        .map(|tier| number(random.below(pool.tier(tier).len().max(1))))
         .collect();
-    for (tier, start) in starts {
+    for (tier, start) in starts.into_iter().enumerate() {
         let range = pool.tier(tier);
         let length = range.end - range.start;
         for step in 0..length {

@@ -87,11 +87,8 @@ pub fn lower_bound(model: &Model<'_>, survey: &Survey, present: usize) -> LowerB
         for cable in &between {
             let mut without = Exact::new((0..number(model.columns())).collect());
             for index in 0..number(survey.pool.count()) {
-                let columns = survey.pool.columns(index);
-                if columns
-                    .clone()
-                    .all(|column| model.cable_of(column) != *cable)
-                {
+                let mut columns = survey.pool.columns(index);
+                if columns.all(|column| model.cable_of(column) != *cable) {
                     without.insert(exact_row(survey.pool.row(index)), Modular::ZERO);
                 }
             }

@@ -5,12 +5,8 @@ use std::collections::HashMap;
 use numbers::random::mix;
 
 use super::wiring::{
-    DraftPath, DraftRoutes, DraftTable, FabricError, Hop, Names, Wiring, cable_of, number,
+    DraftPath, DraftRoutes, DraftTable, FabricError, Hop, Names, Wiring, cable_of, number, refuse,
 };
-
-fn refuse<T>(line: usize, what: impl Into<String>) -> Result<T, FabricError> {
-    Err(FabricError::new(line, what))
-}
 
 /// The choice among several shortest routes. Where a switch has c of them, a digit of a number decides: its remainder modulo c. Its quotient by c
 /// decides at the next switch that has a choice.

@@ -125,6 +125,12 @@ impl Equations {
         &self.terms[self.begins[index]..self.begins[index + 1]]
     }
 
+    /// Rows that contain a column.
+    pub fn rows_through(&self, column: u32) -> impl Iterator<Item = usize> + '_ {
+        let contains = move |index: &usize| self.row(*index).iter().any(|(own, _)| *own == column);
+        (0..self.pairs.len()).filter(contains)
+    }
+
     /// Sum of the values of a row's columns, each times its multiplicity.
     pub fn sum(&self, index: usize, values: &[f64]) -> f64 {
         let terms = self.row(index).iter();
@@ -383,20 +389,23 @@ impl Equations {
         diagonal
     }
 
+    /// Values that follow from random noise of the rows.
+    fn drawn_values(&self, weights: &[f64], random: &mut Random) -> Vec<f64> {
+        let noise: Vec<f64> = weights
+            .iter()
+            .map(|weight| random.sign() / weight.sqrt())
+            .collect();
+        match self.rank == self.pairs.len() {
+            true => self.direct(&noise),
+            false => self.least_squares(&noise, weights, None),
+        }
+    }
+
     /// Estimates the same diagonal from random noise: the mean square of each value (Hutchinson: "A stochastic estimator of the trace", 1990).
     fn drawn_diagonal(&self, weights: &[f64], samples: usize, random: &mut Random) -> Vec<f64> {
         let mut sums = vec![0.0; self.columns];
-        let minimal = self.rank == self.pairs.len();
         for _ in 0..samples {
-            let noise: Vec<f64> = weights
-                .iter()
-                .map(|weight| random.sign() / weight.sqrt())
-                .collect();
-            let values = if minimal {
-                self.direct(&noise)
-            } else {
-                self.least_squares(&noise, weights, None)
-            };
+            let values = self.drawn_values(weights, random);
             sums.iter_mut()
                 .zip(&values)
                 .for_each(|(sum, value)| *sum += value * value);
@@ -415,14 +424,7 @@ impl Equations {
     ) -> Vec<f64> {
         let mut sums = vec![0.0; combinations.len()];
         for _ in 0..samples {
-            let noise: Vec<f64> = weights
-                .iter()
-                .map(|weight| random.sign() / weight.sqrt())
-                .collect();
-            let values = match self.rank == self.pairs.len() {
-                true => self.direct(&noise),
-                false => self.least_squares(&noise, weights, None),
-            };
+            let values = self.drawn_values(weights, random);
             for (sum, one) in sums.iter_mut().zip(combinations) {
                 let terms = one.terms.iter();
                 let value: f64 = terms

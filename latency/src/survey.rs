@@ -198,11 +198,8 @@ impl Survey {
     fn prove(&mut self, model: &Model<'_>, present: &[u32], products: u64) {
         let pairs = present.len() as u64 * (present.len() as u64 - 1) / 2;
         self.proof = Proof::Random(pairs as f64 / PRIME as f64);
-        let free: Vec<u32> = self.all.free_columns();
-        let free: Vec<u32> = free
-            .into_iter()
-            .filter(|column| self.used.binary_search(column).is_ok())
-            .collect();
+        let mut free = self.all.free_columns();
+        free.retain(|column| self.used.binary_search(column).is_ok());
         let longest = self.tiers.last().map_or(1, |tier| tier.support) as u64;
         if free.len() as u64 * pairs * longest > products {
             return;

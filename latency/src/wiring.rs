@@ -34,6 +34,11 @@ impl FabricError {
     }
 }
 
+/// The error of a draft that is wrong at a line (0 if none applies).
+pub(super) fn refuse<T>(line: usize, what: impl Into<String>) -> Result<T, FabricError> {
+    Err(FabricError::new(line, what))
+}
+
 /// True if a character steers a terminal or changes how the text next to it is read. The same characters as for `launcher::steers`, of
 /// which this crate knows nothing.
 pub fn steers(letter: char) -> bool {
@@ -175,20 +180,17 @@ impl Wiring {
                     .chars()
                     .any(|letter| letter.is_whitespace() || steers(letter))
             {
-                return Err(FabricError::new(
-                    *line,
-                    format!("name {name:?}: no blanks, and not empty"),
-                ));
+                return refuse(*line, format!("name {name:?}: no blanks, and not empty"));
             }
             if names.vertices.insert(name.clone(), number).is_some() {
-                return Err(FabricError::new(*line, format!("{name} is there twice")));
+                return refuse(*line, format!("{name} is there twice"));
             }
         }
         if draft.name.contains(steers) {
-            return Err(FabricError::new(0, "the fabric's name steers a terminal"));
+            return refuse(0, "the fabric's name steers a terminal");
         }
         if draft.hosts.len() < 2 {
-            return Err(FabricError::new(0, "at least two hosts are needed"));
+            return refuse(0, "at least two hosts are needed");
         }
         let hosts: Vec<String> = draft.hosts.iter().map(|(name, _)| name.clone()).collect();
         let switches: Vec<String> = draft
@@ -283,7 +285,7 @@ impl Wiring {
     fn connect_hosts(&mut self, draft: &Draft) -> Result<(), FabricError> {
         for (host, (name, line)) in draft.hosts.iter().enumerate() {
             match self.neighbours[host].as_slice() {
-                [] => return Err(FabricError::new(*line, format!("host {name} has no cable"))),
+                [] => return refuse(*line, format!("host {name} has no cable")),
                 [(hop, switch)] => {
                     self.host_cable.push(cable_of(*hop));
                     self.leaf_of.push(switch - number(self.hosts.len()));
@@ -293,7 +295,7 @@ impl Wiring {
                         "host {name} has {} cables: write a host for each of its ports",
                         several.len()
                     );
-                    return Err(FabricError::new(*line, what));
+                    return refuse(*line, what);
                 }
             }
         }

@@ -50,14 +50,12 @@ fn conclude(outcome: Outcome, report: Report) {
 
 /// Words the error of a program, or of the shell in front of it, that ended before the magic word.
 fn early_error(end: &str, state: State, complaints: &[String], noise: &str) -> LaunchError {
-    let (stage, who) = match state {
-        State::Answering => (Stage::Start, "the host's shell"),
-        State::Storing => (Stage::Deploy, "the host's shell"),
-        State::Starting | State::Open => (Stage::Start, "the program"),
-    };
-    let mut text = match state {
-        State::Answering | State::Storing => format!("{who} {end} before it answered"),
-        State::Starting | State::Open => format!("{who} {end} before its first word"),
+    let of_shell = format!("the host's shell {end} before it answered");
+    let of_program = format!("the program {end} before its first word");
+    let (stage, mut text) = match state {
+        State::Answering => (Stage::Start, of_shell),
+        State::Storing => (Stage::Deploy, of_shell),
+        State::Starting | State::Open => (Stage::Start, of_program),
     };
     let last = complaints
         .last()

@@ -9,7 +9,7 @@ use ssh2::{Agent, KeyboardInteractivePrompt, Prompt, PublicKey, Session};
 
 use crate::alone::{FreedAlone, alone};
 use crate::base64::decode;
-use crate::config::HostConfig;
+use crate::config::{HostConfig, public_key};
 use crate::pace::Pace;
 use crate::secrets::{Secrets, agent_identities, encryption};
 
@@ -131,16 +131,9 @@ fn ways(
     ways
 }
 
-/// Reads the public key from the `.pub` file next to a private key.
+/// Reads the public key of a private key.
 fn public_half(file: &Path) -> Option<Vec<u8>> {
-    let mut public = file.as_os_str().to_owned();
-    public.push(".pub");
-    decode(
-        std::fs::read_to_string(public)
-            .ok()?
-            .split_whitespace()
-            .nth(1)?,
-    )
+    decode(public_key(file)?.split_whitespace().nth(1)?)
 }
 
 /// Tries one way. The error names the way and the reason.

@@ -106,35 +106,21 @@ impl RemoteShell {
         loop {
             report.stage(Stage::Connect);
             let outcome = self.once(plan, order, line, report);
-            let Outcome::Early {
-                ending,
-                state,
-                complaints,
-                noise,
-            } = outcome
-            else {
+            let cause = match &outcome {
+                // SSH exits with status 255 if SSH itself failed, not the remote command.
+                Outcome::Early {
+                    ending,
+                    state: State::Answering,
+                    complaints,
+                    ..
+                } if ending.status == Some(255) => explained(complaints),
+                _ => None,
+            };
+            let Some(Explained { error, again }) = cause else {
                 return outcome;
             };
-            // SSH exits with status 255 if SSH itself failed, not the remote command.
-            let own_trouble = state == State::Answering && ending.status == Some(255);
-            match own_trouble.then(|| explained(&complaints)).flatten() {
-                Some(Explained { error, again: true }) => {
-                    if !backoff.wait(line) {
-                        return Outcome::Failed(error);
-                    }
-                }
-                Some(Explained {
-                    error,
-                    again: false,
-                }) => return Outcome::Failed(error),
-                None => {
-                    return Outcome::Early {
-                        ending,
-                        state,
-                        complaints,
-                        noise,
-                    };
-                }
+            if !again || !backoff.wait(line) {
+                return Outcome::Failed(error);
             }
         }
     }
@@ -239,47 +225,31 @@ fn explained(complaints: &[String]) -> Option<Explained> {
             .map_or("", String::as_str)
     };
     let last_part = |text: &str| line_with(text).rsplit(": ").next().unwrap_or("").to_owned();
-    let error = |stage, text: String| Explained {
-        error: LaunchError::new(stage, text),
-        again: false,
+    let for_good = |error: LaunchError| {
+        let again = false;
+        Some(Explained { error, again })
     };
     if has("Could not resolve hostname") {
-        return Some(error(
-            Stage::Resolve,
-            last_part("Could not resolve hostname").to_lowercase(),
-        ));
+        let text = last_part("Could not resolve hostname").to_lowercase();
+        return for_good(LaunchError::new(Stage::Resolve, text));
     }
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        let text = "the host's key has changed, another one is known".to_owned();
-        let offending = line_with("Offending");
-        let changed = error(Stage::HostKey, text);
-        let hint = if offending.is_empty() {
-            "someone may be listening".to_owned()
-        } else {
-            offending.to_lowercase()
+        let text = "the host's key has changed, another one is known";
+        let hint = match line_with("Offending") {
+            "" => "someone may be listening".to_owned(),
+            offending => offending.to_lowercase(),
         };
-        return Some(Explained {
-            error: changed.error.hint(hint),
-            ..changed
-        });
+        return for_good(LaunchError::new(Stage::HostKey, text).hint(hint));
     }
     if has("Host key verification failed") || has("host key is known for") {
-        let unknown = error(
-            Stage::HostKey,
-            "the host's key is unknown to the OpenSSH client".to_owned(),
-        );
+        let text = "the host's key is unknown to the OpenSSH client";
         let hint = "check the fingerprint, then add it by ssh-keyscan HOST >> ~/.ssh/known_hosts, or --known-hosts FILE";
-        return Some(Explained {
-            error: unknown.error.hint(hint),
-            ..unknown
-        });
+        return for_good(LaunchError::new(Stage::HostKey, text).hint(hint));
     }
     for denied in ["Permission denied", "Too many authentication failures"] {
         if has(denied) {
-            return Some(error(
-                Stage::Authenticate,
-                last_part(denied).trim_end_matches('.').to_lowercase(),
-            ));
+            let text = last_part(denied).trim_end_matches('.').to_lowercase();
+            return for_good(LaunchError::new(Stage::Authenticate, text));
         }
     }
     let dropped = [
@@ -296,8 +266,8 @@ fn explained(complaints: &[String]) -> Option<Explained> {
             again: true,
         });
     }
-    has("connect to host")
-        .then(|| error(Stage::Connect, last_part("connect to host").to_lowercase()))
+    let text = last_part("connect to host").to_lowercase();
+    for_good(LaunchError::new(Stage::Connect, text)).filter(|_| has("connect to host"))
 }
 
 /// The notice that names why the OpenSSH client is used.

@@ -209,11 +209,16 @@ pub(crate) fn at_home(path: &str) -> Option<PathBuf> {
     }
 }
 
-/// True for a hardware key. The `.pub` file next to the key shows it.
-fn is_hardware_key(file: &Path) -> bool {
+/// Text of the `.pub` file next to a private key.
+pub(crate) fn public_key(file: &Path) -> Option<String> {
     let mut public = file.as_os_str().to_owned();
     public.push(".pub");
-    std::fs::read_to_string(public).is_ok_and(|text| text.starts_with("sk-"))
+    std::fs::read_to_string(public).ok()
+}
+
+/// True for a hardware key. The public key shows it.
+fn is_hardware_key(file: &Path) -> bool {
+    public_key(file).is_some_and(|text| text.starts_with("sk-"))
 }
 
 #[cfg(test)]

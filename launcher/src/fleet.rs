@@ -206,22 +206,17 @@ impl Job {
         }
     }
 
-    fn run(self, plan: &Plan, gate: &Arc<Gate>) {
+    fn run(mut self, plan: &Plan, gate: &Arc<Gate>) {
         // If the program ends while this thread writes to it, the write returns an error, even if SIGPIPE
         // would kill the process. Child processes do not inherit this: the standard library gives them an
         // empty mask.
         SigSet::from_iter([Signal::SIGPIPE]).thread_block().ok();
-        let Job {
-            host,
-            line,
-            mut report,
-        } = self;
-        match gate.enter(|| line.aborted()) {
+        match gate.enter(|| self.line.aborted()) {
             Some(place) => {
-                report.hold(place);
-                launch(plan, &host, &line, report);
+                self.report.hold(place);
+                launch(plan, &self.host, &self.line, self.report);
             }
-            None => report.failed(start_error("aborted before its turn")),
+            None => self.report.failed(start_error("aborted before its turn")),
         }
     }
 }

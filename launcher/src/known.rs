@@ -100,11 +100,8 @@ impl KnownKeys {
     /// its ECDSA key would be refused if its server prefers another key.
     pub(crate) fn algorithms(&self) -> Vec<&'static str> {
         let mut found = Vec::new();
-        for entry in self
-            .entries
-            .iter()
-            .filter(|entry| entry.marker == Marker::Key)
-        {
+        let with_keys = self.entries.iter();
+        for entry in with_keys.filter(|entry| entry.marker == Marker::Key) {
             let algorithms: &[&'static str] = match entry.key_type.as_str() {
                 "ssh-ed25519" => &["ssh-ed25519"],
                 "ecdsa-sha2-nistp256" => &["ecdsa-sha2-nistp256"],
@@ -113,12 +110,11 @@ impl KnownKeys {
                 "ssh-rsa" => &["rsa-sha2-512", "rsa-sha2-256", "ssh-rsa"],
                 _ => &[],
             };
-            found.extend(
-                algorithms
-                    .iter()
-                    .filter(|algorithm| !found.contains(*algorithm))
-                    .collect::<Vec<_>>(),
-            );
+            for &algorithm in algorithms {
+                if !found.contains(&algorithm) {
+                    found.push(algorithm);
+                }
+            }
         }
         found
     }

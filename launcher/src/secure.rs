@@ -60,11 +60,7 @@ pub(crate) fn attempt(
     )?;
     report.stage(Stage::Connect);
     let known = known_keys(config);
-    let Connected {
-        session,
-        socket,
-        address,
-    } = connect(&addresses, &known, deadlines.connect, line)?;
+    let (session, socket, address) = connect(&addresses, &known, deadlines.connect, line)?;
     report.stage(Stage::HostKey);
     check_host_key(&session, config, &known, plan, report)?;
     report.stage(Stage::Authenticate);
@@ -109,12 +105,6 @@ pub(crate) fn attempt(
     ))
 }
 
-struct Connected {
-    session: FreedAlone<Session>,
-    socket: Arc<TcpStream>,
-    address: SocketAddr,
-}
-
 /// Connects and does the SSH handshake. A server with too many logins at once drops some
 /// connections before it speaks. Those are retried with growing pauses until the deadline.
 fn connect(
@@ -122,7 +112,7 @@ fn connect(
     known: &KnownKeys,
     limit: Duration,
     line: &Line,
-) -> Result<Connected, Trouble> {
+) -> Result<(FreedAlone<Session>, Arc<TcpStream>, SocketAddr), Trouble> {
     let mut backoff = Backoff::until(Instant::now() + limit);
     loop {
         let (stream, address) = connect_any(addresses, backoff.deadline(), limit, line)?;
@@ -133,13 +123,7 @@ fn connect(
             line,
         };
         let reason = match shake_hands(&socket, known, &pace) {
-            Ok(session) => {
-                return Ok(Connected {
-                    session,
-                    socket,
-                    address,
-                });
-            }
+            Ok(session) => return Ok((session, socket, address)),
             Err(reason) => reason,
         };
         // A non-blocking session is freed only if it has nothing to wait for.
@@ -271,13 +255,10 @@ fn check_host_key(
         return Err(LaunchError::new(Stage::HostKey, "the server showed no key").into());
     };
     let verdict = known.judge(&blob);
-    let refused = match &verdict {
-        Verdict::Known => return Ok(()),
-        Verdict::Revoked { .. }
-        | Verdict::Changed { .. }
-        | Verdict::Unknown
-        | Verdict::Authority => refusal(&verdict, &blob, config, plan),
-    };
+    if verdict == Verdict::Known {
+        return Ok(());
+    }
+    let refused = refusal(&verdict, &blob, config, plan);
     match (verdict, config.strictness) {
         (Verdict::Authority, _) => Err(Trouble::Detour {
             reason: "an authority signs the host's keys".to_owned(),

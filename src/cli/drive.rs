@@ -21,7 +21,7 @@ use super::report::{self, Kept};
 use super::resolve::{self, RunSpec, UsageError};
 use super::samples::Samples;
 use super::sion;
-use super::terminal::{Terminal, complain, refuse};
+use super::terminal::{Terminal, complain, fail, refuse};
 
 /// Name of the live document in the folder of a run.
 const LIVE: &str = "live.json";
@@ -142,18 +142,12 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
         command: own_words(),
         seal: seal.clone(),
     };
-    let not_written = |error: store::StoreError| {
-        complain(&error.to_string());
-        exit::NOT_WRITTEN
-    };
-    let folder = match (words.run_folder.as_deref(), output.folder) {
-        (Some(folder), _) => Some(folder.to_owned()),
-        (None, None) => None,
-        (None, Some(parent)) => {
-            let made = store::make_folder(parent, identity.started_ms, &token);
-            Some(made.map_err(not_written)?)
-        }
-    };
+    let not_written = |error: store::StoreError| fail(&error, exit::NOT_WRITTEN);
+    let mut folder = words.run_folder.clone();
+    if let (None, Some(parent)) = (&folder, output.folder) {
+        let made = store::make_folder(parent, identity.started_ms, &token);
+        folder = Some(made.map_err(not_written)?);
+    }
     let journal = folder
         .as_deref()
         .map(|folder| Journal::create(folder, identity.clone()));
@@ -183,15 +177,12 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     };
     let mut progress = Progress::new(terminal, identity.started_ms);
     let mut observers = Observers(vec![&mut progress]);
-    observers
-        .0
-        .extend(journal.as_mut().map(|one| one as &mut dyn Observer));
-    observers
-        .0
-        .extend(samples.as_mut().map(|one| one as &mut dyn Observer));
-    observers
-        .0
-        .extend(live.as_mut().map(|one| one as &mut dyn Observer));
+    let files = [
+        journal.as_mut().map(|one| one as &mut dyn Observer),
+        samples.as_mut().map(|one| one as &mut dyn Observer),
+        live.as_mut().map(|one| one as &mut dyn Observer),
+    ];
+    observers.0.extend(files.into_iter().flatten());
     for note in &spec.notes {
         observers.see(RunEvent::Notice(note));
     }
@@ -217,10 +208,9 @@ impl Done {
         }
         let summary = summary(record, output);
         self.print(&summary, output, terminal);
-        let mut written = true;
+        let mut written = self.failures.is_empty();
         for failure in &self.failures {
             complain(failure);
-            written = false;
         }
         if let Some(path) = output.sion {
             written &= sion::keep(path, record, terminal);

@@ -42,12 +42,14 @@ pub(super) fn keep_file(path: &Path, content: Result<String, String>) -> bool {
         }
         store::write_file(path, &content).map_err(|error| error.to_string())
     });
-    match outcome {
-        Ok(()) => true,
-        Err(error) => {
-            complain(&error);
-            false
-        }
+    outcome.inspect_err(|error| complain(error)).is_ok()
+}
+
+/// Writes the result of a command; returns the exit code.
+pub(super) fn keep_result(path: &Path, content: String) -> u8 {
+    match keep_file(path, Ok(content)) {
+        true => exit::OK,
+        false => exit::NOT_WRITTEN,
     }
 }
 
@@ -67,9 +69,7 @@ pub(super) fn keep_folder(
         & keep_file(&folder.join("summary.txt"), Ok(summary.to_owned()));
     if kept {
         // The record contains everything in the journal.
-        match std::fs::remove_file(folder.join(JOURNAL)) {
-            Ok(()) | Err(_) => {}
-        }
+        let (Ok(()) | Err(_)) = std::fs::remove_file(folder.join(JOURNAL));
         terminal.result(&format!("record {}\n", path.display()));
         if let Some(note) = too_long_to_read(bytes) {
             terminal.result(&note);

@@ -9,14 +9,15 @@ use super::version;
 
 /// Measures links or reads a result file; returns the exit code.
 pub(super) fn run(arguments: &LinktestArguments) -> Result<u8, u8> {
+    let own = &arguments.own;
     if let Some(command) = &arguments.command {
         return files::run(command);
     }
-    if arguments.version {
-        return Ok(version::print(false));
+    if own.version {
+        return version::print(false);
     }
     let output = Output {
-        sion: (!arguments.no_sion_file).then_some(arguments.output.as_path()),
+        sion: (!own.no_sion_file).then_some(own.output.as_path()),
         ..Output::of(&arguments.results, &arguments.launch)
     };
     drive::drive(&output, |_| resolve::linktest::parse(arguments))

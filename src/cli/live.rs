@@ -41,9 +41,7 @@ impl LiveDocument {
         self.live.at_ms = now_ms();
         if let Ok(text) = serde_json::to_string(&self.live) {
             // After a failure readers see an older document; no measurement is lost.
-            match store::replace_file(&self.path, &text) {
-                Ok(()) | Err(_) => {}
-            }
+            let (Ok(()) | Err(_)) = store::replace_file(&self.path, &text);
         }
     }
 
@@ -101,12 +99,10 @@ fn begun(number: usize, of: usize, test: &Test) -> LiveTest {
         } => Some(warmup_ns.saturating_add(window_ns).div_ceil(SECOND_NS)),
         Bound::Volume { .. } | Bound::Files => None,
     };
+    let what = format!("{}, {} phases", test.pattern, test.phases);
     LiveTest {
-        number,
-        of,
-        what: format!("{}, {} phases", test.pattern, test.phases),
         planned_s,
-        passed_s: 0,
+        ..part(number, of, what)
     }
 }
 
@@ -116,8 +112,7 @@ fn part(number: usize, of: usize, what: String) -> LiveTest {
         number,
         of,
         what,
-        planned_s: None,
-        passed_s: 0,
+        ..LiveTest::default()
     }
 }
 

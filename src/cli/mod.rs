@@ -44,17 +44,14 @@ use terminal::{explain, tell};
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
-    let matches =
-        match args::command().try_get_matches_from(args::imb::spelled(std::env::args_os())) {
-            Ok(matches) => matches,
-            Err(error) => return ExitCode::from(explain(&error)),
-        };
-    let arguments = match Arguments::from_arg_matches(&matches) {
+    let words = args::imb::spelled(std::env::args_os());
+    let matches = args::command().try_get_matches_from(words);
+    let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => return ExitCode::from(explain(&error)),
     };
     let act = || match &arguments.subcommand {
-        Some(Subcommand::Node) => Ok(node::serve()),
+        Some(Subcommand::Node) => node::serve(),
         Some(Subcommand::Status(words)) => status::run(words),
         Some(Subcommand::Watch(words)) => watch::run(words),
         Some(Subcommand::Run(words)) => runplan::run(words),
@@ -69,14 +66,14 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Compare(words)) => report::compare(words),
         Some(Subcommand::Merge(words)) => report::merge(words),
         #[cfg(feature = "web")]
-        Some(Subcommand::Serve(words)) => Ok(web::serve(words)),
+        Some(Subcommand::Serve(words)) => web::serve(words),
         #[cfg(feature = "web")]
-        Some(Subcommand::Cgi(words)) => Ok(web::cgi(words)),
+        Some(Subcommand::Cgi(words)) => web::cgi(words),
         #[cfg(feature = "web")]
-        Some(Subcommand::Keep(words)) => Ok(web::keep(words)),
+        Some(Subcommand::Keep(words)) => web::keep(words),
         Some(Subcommand::Completions { shell }) => Ok(tell(&completions::script(*shell))),
         Some(Subcommand::Manual) => Ok(tell(&manual::page())),
-        None if arguments.version => Ok(version::print(arguments.verbose)),
+        None if arguments.version => version::print(arguments.verbose),
         None => run::run(&arguments.plain),
     };
     // The panic has already printed the defect, which has a separate exit code.

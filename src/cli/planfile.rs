@@ -88,10 +88,9 @@ impl Reader<'_> {
         PlanFileError::Wrong {
             path: self.path.to_owned(),
             line,
-            key: if key.is_empty() {
-                String::new()
-            } else {
-                format!("{key}: ")
+            key: match key {
+                "" => String::new(),
+                key => format!("{key}: "),
             },
             what: what.to_string(),
         }
@@ -363,7 +362,12 @@ impl Reader<'_> {
             let what = "hosts are named twice: keep it, or [[hosts]]";
             return Err(self.wrong(*at, &format!("run.{key}"), what));
         }
-        let one = [Planned::default()];
+        let one = [Planned {
+            at: 0,
+            table: None,
+            repeat: 1,
+            held: false,
+        }];
         let planned = if tests.is_empty() { &one[..] } else { tests };
         let seed = process::seed();
         let mut found: Option<RunSpec> = None;
@@ -377,10 +381,8 @@ impl Reader<'_> {
             let spec = resolve::parse(&arguments, seed, &process::here()).map_err(|error| {
                 self.wrong(place(&keys, &error.to_string(), test.at), "", error)
             })?;
-            let mut own: Vec<Test> = Vec::new();
-            for _ in 0..test.repeat {
-                own.extend(spec.plan.tests().iter().cloned());
-            }
+            let rounds = (0..test.repeat).flat_map(|_| spec.plan.tests());
+            let mut own: Vec<Test> = rounds.cloned().collect();
             if test.held {
                 if own.iter().any(|test| test.phases > 2) {
                     let what = "losses are looked for with two phases (phases = 2)";
@@ -438,17 +440,6 @@ struct Planned<'a> {
     table: Option<&'a DeTable<'a>>,
     repeat: i64,
     held: bool,
-}
-
-impl Default for Planned<'_> {
-    fn default() -> Self {
-        Self {
-            at: 0,
-            table: None,
-            repeat: 1,
-            held: false,
-        }
-    }
 }
 
 fn integer(value: &DeValue<'_>) -> Option<i64> {

@@ -10,15 +10,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::plan::fit::Capacity;
 use crate::{controller, exit, sys};
 
-use super::terminal::complain;
+use super::terminal::fail;
 
 /// 32 random hexadecimal digits. The error is the exit code: a run needs random numbers.
 pub(super) fn random_digits() -> Result<String, u8> {
     controller::random_digits().map_err(|error| {
-        complain(&format!(
-            "cannot read random numbers of the kernel: {error}"
-        ));
-        exit::RESOURCE
+        let text = format!("cannot read random numbers of the kernel: {error}");
+        fail(&text, exit::RESOURCE)
     })
 }
 
@@ -35,9 +33,12 @@ pub(super) fn keep_files_own() {
     umask(umask(others) | others);
 }
 
-/// SHA-256 of this process's executable.
-pub(super) fn own_digest() -> Result<String, launcher::ProgramError> {
-    Ok(Program::current()?.digest)
+/// This process's executable. The error is the exit code.
+pub(super) fn own_program() -> Result<Program, u8> {
+    Program::current().map_err(|error| {
+        let text = format!("cannot read the own executable: {error}");
+        fail(&text, exit::BUG)
+    })
 }
 
 /// Date for a run, in milliseconds since 1970.
@@ -62,12 +63,15 @@ pub(super) fn here() -> Capacity {
     }
 }
 
+/// Prints that a handler cannot be installed; returns the exit code.
+pub(super) fn no_handler(signal: i32, error: &std::io::Error) -> u8 {
+    let text = format!("cannot handle signal {signal}: {error}");
+    fail(&text, exit::BUG)
+}
+
 /// This process's executable, and the variable that holds the number of a signal that asks for the end. The error is the exit code.
 pub(super) fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
-    let program = Program::current().map_err(|error| {
-        complain(&format!("cannot read the own executable: {error}"));
-        exit::BUG
-    })?;
+    let program = own_program()?;
     let stop = Arc::new(AtomicUsize::new(0));
     // Under nohup SIGHUP is ignored, and stays ignored.
     let endings = [SIGINT, SIGTERM, SIGHUP];
@@ -77,10 +81,7 @@ pub(super) fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
     {
         let number = usize::try_from(signal).unwrap_or(0);
         let registered = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number);
-        registered.map_err(|error| {
-            complain(&format!("cannot handle signal {signal}: {error}"));
-            exit::BUG
-        })?;
+        registered.map_err(|error| no_handler(signal, &error))?;
     }
     Ok((program, stop))
 }

@@ -13,8 +13,8 @@ use crate::report::{json, listing, page};
 use crate::store::runs;
 
 use super::args::{CompareArguments, ListArguments, MergeArguments, ReportArguments};
-use super::files::keep_file;
-use super::terminal::{complain, refuse, tell};
+use super::files::keep_result;
+use super::terminal::{complain, fail, refuse, tell};
 
 /// A stored run.
 pub(super) struct Kept {
@@ -68,17 +68,12 @@ pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
         baseline: comparison.as_ref(),
         beside: &others,
     };
-    let mut report = (words.format.row().write)(&source).map_err(|error| {
-        complain(&error.to_string());
-        exit::BUG
-    })?;
+    let report = (words.format.row().write)(&source);
+    let mut report = report.map_err(|error| fail(&error, exit::BUG))?;
     if words.format == Format::Text {
         report += &seal(&kept);
     }
-    match keep_file(&words.output, Ok(report)) {
-        true => Ok(exit::OK),
-        false => Ok(exit::NOT_WRITTEN),
-    }
+    Ok(keep_result(&words.output, report))
 }
 
 /// Runs whose curves the page shows next to those of `record`.
@@ -91,17 +86,10 @@ fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8
         return refuse("--beside stands on the page only (--format html)".to_owned());
     }
     if words.beside.len() > page::MOST_BESIDE {
-        let most = page::MOST_BESIDE;
-        return refuse(format!(
-            "--beside: {} runs, at most {most}",
-            words.beside.len()
-        ));
+        let (count, most) = (words.beside.len(), page::MOST_BESIDE);
+        return refuse(format!("--beside: {count} runs, at most {most}"));
     }
-    let mut all = Vec::new();
-    for name in &words.beside {
-        let kept = read(name, words.within.path())?;
-        all.push(kept.record);
-    }
+    let all = records(&words.beside, words.within.path())?;
     if std::iter::once(record)
         .chain(&all)
         .any(|run| !matches!(run.outcome, Outcome::Imb(_)))
@@ -111,6 +99,12 @@ fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8
         );
     }
     Ok(all)
+}
+
+/// Records of several runs.
+fn records(names: &[String], folder: &Path) -> Result<Vec<Record>, u8> {
+    let records = names.iter().map(|name| Ok(read(name, folder)?.record));
+    records.collect()
 }
 
 /// Path and digest of the record, so that a printed sheet identifies its file.
@@ -158,8 +152,7 @@ pub(super) fn compare(words: &CompareArguments) -> Result<u8, u8> {
         return Err(refuse(&refusal));
     }
     let comparison = Comparison::of(&before.record, &now.record);
-    let mut text = comparison.lines(usize::MAX).join("\n");
-    text.push('\n');
+    let text = comparison.lines(usize::MAX).join("\n") + "\n";
     let worse = comparison.is_worse(words.tolerance / 100.0);
     match tell(&text) {
         exit::OK if worse => Ok(exit::FAIL),
@@ -169,14 +162,9 @@ pub(super) fn compare(words: &CompareArguments) -> Result<u8, u8> {
 
 /// Merges runs; returns the exit code.
 pub(super) fn merge(words: &MergeArguments) -> Result<u8, u8> {
-    let records = words
-        .runs
-        .iter()
-        .map(|name| Ok(read(name, words.within.path())?.record));
-    let records: Vec<Record> = records.collect::<Result<_, u8>>()?;
+    let records = records(&words.runs, words.within.path())?;
     let merged = Merged::of(&records).map_err(|error| refuse(&error))?;
-    let mut text = merged.lines().join("\n");
-    text.push('\n');
+    let text = merged.lines().join("\n") + "\n";
     match (tell(&text), merged.word) {
         (exit::OK, VerdictWord::Invalid) => Ok(exit::INVALID),
         (exit::OK, word) => Ok(exit::of_verdict(word)),

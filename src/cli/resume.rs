@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use launcher::Program;
 use serde::Deserialize;
 
 use crate::outside;
@@ -11,7 +12,6 @@ use crate::report::json;
 use crate::store::runs;
 use crate::units::show_bytes;
 
-use super::process;
 use super::resolve::RunSpec;
 
 /// A line of a journal: its opening, or a test.
@@ -48,9 +48,9 @@ struct Earlier {
 /// Makes a request begin after the last complete test of a run. Fails if the run does not match the spec.
 pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(), String> {
     let earlier = read(name, folder)?;
-    let digest = process::own_digest()
-        .map_err(|error| format!("cannot read the own executable: {error}"))?;
-    let now = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &digest);
+    let program =
+        Program::current().map_err(|error| format!("cannot read the own executable: {error}"))?;
+    let now = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digest);
     let then = earlier
         .seal
         .ok_or_else(|| format!("{} was not made by a plan that was sealed", earlier.name))?;

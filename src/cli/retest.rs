@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Parser;
 
 use crate::judge::again;
-use crate::plan::{Acceptance, Pattern, Sink, Source, Test, Work};
+use crate::plan::{Acceptance, NodeSpec, Pattern, Work};
 use crate::record::Record;
 
 use super::args::{Arguments, Measurement, PlainArguments, RetestArguments, Subcommand};
@@ -43,11 +43,6 @@ fn is_own(file: &Metadata) -> bool {
     // Where each user has a group of the same number to himself, all files are writable by the group.
     let group = file.mode() & GROUP_WRITES != 0 && file.gid() != file.uid();
     by_them && !group && file.mode() & OTHERS_WRITE == 0
-}
-
-/// True if a test reads or writes files on hosts.
-fn has_files(test: &Test) -> bool {
-    matches!(test.source, Source::File(_)) || matches!(test.sink, Sink::File(_))
 }
 
 /// Part of a command that starts programs, trusts keys, or reads or writes files on hosts, if any.
@@ -109,7 +104,8 @@ fn prepare(
             first_line(&error.to_string())
         )
     })?;
-    let has_files = tests.iter().any(has_files).then_some("files of tests");
+    let has_files = tests.iter().any(resolve::has_files);
+    let has_files = has_files.then_some("files of tests");
     if let Some(what) = acts(&arguments).or(has_files).filter(|_| !is_own) {
         return Err(format!(
             "{name} may be another user's, and it has {what}: read it, and retest a copy of the record that is yours (pipebench {})",
@@ -143,7 +139,7 @@ fn prepare(
         .results
         .baseline
         .clone_from(&words.results.baseline);
-    let labels = |nodes: &[crate::plan::NodeSpec]| -> Vec<String> {
+    let labels = |nodes: &[NodeSpec]| -> Vec<String> {
         nodes.iter().map(|node| node.label.clone()).collect()
     };
     let (then, now) = (labels(&record.plan.nodes), labels(&spec.plan.nodes));
@@ -179,19 +175,7 @@ fn prepare(
         }
         nodes.for_each(|node| node.switch_port = Some(port.to_owned()));
     }
-    let before: Vec<Option<&str>> = record
-        .plan
-        .nodes
-        .iter()
-        .map(|node| node.switch_port.as_deref())
-        .collect();
-    let after: Vec<Option<&str>> = spec
-        .plan
-        .nodes
-        .iter()
-        .map(|node| node.switch_port.as_deref())
-        .collect();
-    let swaps = again::swaps(&before, &after);
+    let swaps = again::swaps(&ports_of(&record.plan.nodes), &ports_of(&spec.plan.nodes));
     again::add_other_ends(&mut tests, &swaps);
     if let Some(acceptance) = spec.plan.acceptance_mut() {
         (acceptance.tests, acceptance.samples) = (tests, false);
@@ -219,14 +203,15 @@ fn prepare(
     Ok((arguments, spec))
 }
 
+/// Switch ports of the nodes, as far as they are known.
+fn ports_of(nodes: &[NodeSpec]) -> Vec<Option<&str>> {
+    let ports = nodes.iter().map(|node| node.switch_port.as_deref());
+    ports.collect()
+}
+
 fn leave_out(spec: &mut RunSpec, labels: &[&str]) {
-    let stays: Vec<bool> = spec
-        .plan
-        .nodes
-        .iter()
-        .map(|node| !labels.contains(&node.label.as_str()))
-        .collect();
-    let mut stays = stays.into_iter();
+    let nodes = spec.plan.nodes.iter();
+    let mut stays = nodes.map(|node| !labels.contains(&node.label.as_str()));
     spec.hosts.retain(|_| stays.next().unwrap_or(true));
     spec.plan.leave_out(labels);
 }

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use crate::exit;
-
 use super::args::{InitArguments, RunArguments};
 use super::drive;
-use super::files::keep_file;
+use super::files::keep_result;
 use super::planfile;
 use super::resume;
 use super::run;
@@ -32,8 +30,5 @@ pub(super) fn init(words: &InitArguments) -> Result<u8, u8> {
             words.path.display()
         )));
     }
-    match keep_file(&words.path, Ok(planfile::TEMPLATE.to_owned())) {
-        true => Ok(exit::OK),
-        false => Ok(exit::NOT_WRITTEN),
-    }
+    Ok(keep_result(&words.path, planfile::TEMPLATE.to_owned()))
 }

@@ -121,10 +121,8 @@ fn end_and_wait(visiting: &mut Visiting, given: &str, names: &str) -> Result<Str
         let seen = visiting.visit.look(false);
         let views = visit::views(&seen.clone(), seen);
         if status::matching(&views, &token).is_empty() {
-            return Ok(format!(
-                "ended run {run} on {}",
-                launcher::hosts::fold(&hosts)
-            ));
+            let hosts = launcher::hosts::fold(&hosts);
+            return Ok(format!("ended run {run} on {hosts}"));
         }
         if Instant::now() > until {
             let limit = END_LIMIT.as_secs();

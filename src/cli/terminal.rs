@@ -12,10 +12,15 @@ pub(super) fn complain(text: &str) {
     write_all(&mut io::stderr().lock(), &complaint(text));
 }
 
+/// Prints an error; returns its exit code, `code`.
+pub(super) fn fail(error: &dyn std::fmt::Display, code: u8) -> u8 {
+    complain(&error.to_string());
+    code
+}
+
 /// Prints why a request cannot be understood or granted; returns the exit code.
 pub(super) fn refuse(error: &dyn std::fmt::Display) -> u8 {
-    complain(&error.to_string());
-    exit::USAGE
+    fail(error, exit::USAGE)
 }
 
 /// Makes a complaint one line: a file name can contain a line end and a fake complaint after it.
@@ -42,11 +47,10 @@ pub(super) fn write_all(stream: &mut impl Write, text: &str) -> bool {
 
 /// Prints the whole output of a command; returns the exit code.
 pub(super) fn tell(text: &str) -> u8 {
-    if write_all(&mut std::io::stdout().lock(), text) {
-        return exit::OK;
+    match write_all(&mut io::stdout().lock(), text) {
+        true => exit::OK,
+        false => fail(&"cannot write to standard output", exit::NOT_WRITTEN),
     }
-    complain("cannot write to standard output");
-    exit::NOT_WRITTEN
 }
 
 /// Prints one line for bad usage, or the help as clap prints it; returns the exit code.
@@ -54,9 +58,8 @@ pub(super) fn explain(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind;
     if error.kind() == ErrorKind::DisplayHelp {
         // A reader that has gone away is no failure.
-        return match error.print() {
-            Ok(()) | Err(_) => exit::OK,
-        };
+        let (Ok(()) | Err(_)) = error.print();
+        return exit::OK;
     }
     refuse(&format!(
         "{} (see 'pipebench --help')",
@@ -78,9 +81,8 @@ pub(super) fn first_sentence(error: &clap::Error) -> String {
 
 /// Moves to the start of the terminal's line and erases it.
 fn clear_line() {
-    match io::stderr().lock().write_all(b"\r\x1b[K") {
-        Ok(()) | Err(_) => {} // A failure would be reported on standard error, too.
-    }
+    // A failure would be reported on standard error, too.
+    let (Ok(()) | Err(_)) = io::stderr().lock().write_all(b"\r\x1b[K");
 }
 
 /// Shows a run to the user.
@@ -168,10 +170,8 @@ impl Terminal {
     /// Asks the user to let a held run go on.
     pub(super) fn held(&mut self, at: &str) {
         self.close_line();
-        write_all(
-            &mut io::stderr().lock(),
-            &format!("held at {at}; press Enter to go on\n"),
-        );
+        let text = format!("held at {at}; press Enter to go on\n");
+        write_all(&mut io::stderr().lock(), &text);
     }
 
     /// True if there is a live line.

@@ -2,27 +2,20 @@
 //!
 //! `tests/release.rs` makes the list of licences from Cargo.lock, and checks it against Cargo.lock.
 
-use launcher::Program;
+use crate::sys;
 
-use crate::{exit, sys};
-
-use super::terminal::{self, tell};
+use super::process::own_program;
+use super::terminal::tell;
 
 /// Packages in the executable, with versions and licences.
 const LICENCES: &str = include_str!("licences.txt");
 
 /// Prints the version.
-pub(super) fn print(verbose: bool) -> u8 {
-    if !verbose {
-        return tell(concat!("pipebench ", env!("CARGO_PKG_VERSION"), "\n"));
-    }
-    match Program::current() {
-        Ok(program) => tell(&describe(&program.digest)),
-        Err(error) => {
-            terminal::complain(&format!("cannot read the own executable: {error}"));
-            exit::BUG
-        }
-    }
+pub(super) fn print(verbose: bool) -> Result<u8, u8> {
+    Ok(match verbose {
+        false => tell(concat!("pipebench ", env!("CARGO_PKG_VERSION"), "\n")),
+        true => tell(&describe(&own_program()?.digest)),
+    })
 }
 
 fn describe(digest: &str) -> String {

@@ -1,5 +1,6 @@
 //! Common part of `status` and `watch`: the hosts to visit, the visit, and the messages for hosts that cannot be reached.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -106,26 +107,14 @@ pub(super) fn find_run(views: &[View], given: &str, names: &str) -> Result<Strin
         0 => Err((exit::USAGE, format!("no run {given} on {names}"))),
         1 => Ok(found.remove(0)),
         count => {
+            let starts = |digits: usize| found.iter().map(move |it| it.get(..digits).unwrap_or(it));
             // Enough digits to distinguish the runs.
             let digits = (given.len() + 1..=32)
-                .find(|digits| {
-                    let starts: std::collections::BTreeSet<&str> = found
-                        .iter()
-                        .map(|it| it.get(..*digits).unwrap_or(it))
-                        .collect();
-                    starts.len() == count
-                })
-                .unwrap_or(32)
-                .max(6);
-            let runs: Vec<&str> = found
-                .iter()
-                .map(|it| it.get(..digits).unwrap_or(it))
-                .collect();
-            let runs = runs.join(", ");
-            Err((
-                exit::USAGE,
-                format!("{given} names {count} runs: {runs} (give more digits)"),
-            ))
+                .find(|digits| starts(*digits).collect::<BTreeSet<&str>>().len() == count)
+                .map_or(32, |digits| digits.max(6));
+            let runs = starts(digits).collect::<Vec<&str>>().join(", ");
+            let text = format!("{given} names {count} runs: {runs} (give more digits)");
+            Err((exit::USAGE, text))
         }
     }
 }

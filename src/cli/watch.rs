@@ -96,10 +96,8 @@ fn watch(
         .iter()
         .all(|view| view.now.nodes.iter().all(|node| node.card.token != token))
     {
-        return Err((
-            exit::RESOURCE,
-            format!("run {run} is another user's: not permitted"),
-        ));
+        let text = format!("run {run} is another user's: not permitted");
+        return Err((exit::RESOURCE, text));
     }
     let lost = |error: io::Error| match code_of(Err(error)) {
         exit::OK => (exit::OK, String::new()),
@@ -119,15 +117,13 @@ fn watch(
         let views = visit::views(&before, now.clone());
         let lines = picture::picture(&views, &token, screen.height());
         if lines.is_empty() {
-            let text = if visiting.visit.hosts().is_empty() {
-                return Err((
-                    exit::UNREACHABLE,
-                    format!("run {run}: no host is left to ask"),
-                ));
-            } else {
-                format!("run {run} has ended")
-            };
-            return screen.say(&text).map_err(lost);
+            if visiting.visit.hosts().is_empty() {
+                let text = format!("run {run}: no host is left to ask");
+                return Err((exit::UNREACHABLE, text));
+            }
+            // The last line stands below the picture.
+            let text = format!("run {run} has ended\n");
+            return screen.write(&text).map_err(lost);
         }
         screen.draw(&lines).map_err(lost)?;
         shown += 1;
@@ -142,7 +138,6 @@ fn watch(
 struct Screen {
     live: bool,
     drawn: usize,
-    any: bool,
 }
 
 impl Screen {
@@ -150,7 +145,6 @@ impl Screen {
         Self {
             live: io::stdout().is_terminal(),
             drawn: 0,
-            any: false,
         }
     }
 
@@ -170,7 +164,7 @@ impl Screen {
         let width = self.size().map_or(usize::MAX, |(_, columns)| columns);
         if self.live && self.drawn > 0 {
             text.push_str(&format!("\x1b[{}A\r", self.drawn));
-        } else if self.any {
+        } else if self.drawn > 0 {
             text.push('\n');
         }
         for line in lines {
@@ -182,13 +176,7 @@ impl Screen {
             text.push_str("\x1b[J");
         }
         self.drawn = lines.len();
-        self.any = true;
         self.write(&text)
-    }
-
-    /// Writes a last line below the picture.
-    fn say(&mut self, line: &str) -> io::Result<()> {
-        self.write(&format!("{line}\n"))
     }
 
     fn write(&self, text: &str) -> io::Result<()> {

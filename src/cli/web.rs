@@ -14,21 +14,17 @@ use crate::{controller, exit, sys};
 use super::args::{self, CgiArguments, KeepArguments, ServeArguments};
 use super::process;
 use super::resolve;
-use super::terminal::{complain, first_sentence, refuse, tell};
+use super::terminal::{complain, fail, first_sentence, refuse, tell};
 
 /// Serves until it is asked to end; returns the exit code.
-pub(super) fn serve(words: &ServeArguments) -> u8 {
+pub(super) fn serve(words: &ServeArguments) -> Result<u8, u8> {
     if words.example {
-        return tell(web::EXAMPLE);
+        return Ok(tell(web::EXAMPLE));
     }
-    let Some(site) = words.site.as_deref().and_then(site_of) else {
-        return exit::USAGE;
-    };
-    let (Some(tools), Some(stop)) = (tools(), stop_flag()) else {
-        return exit::BUG;
-    };
+    let site = site_of(words.site.as_deref().ok_or(exit::USAGE)?)?;
+    let (tools, stop) = (tools()?, stop_flag()?);
     if words.check {
-        return tell(&(site.lines().join("\n") + "\n"));
+        return Ok(tell(&(site.lines().join("\n") + "\n")));
     }
     let (token, base) = (site.token_file.clone(), site.base.clone());
     let told = |address: SocketAddr| {
@@ -37,66 +33,48 @@ pub(super) fn serve(words: &ServeArguments) -> u8 {
             token.display()
         ));
     };
-    match web::serve(site, words.listen, &tools, &stop, &told) {
-        Ok(()) => exit::OK,
-        Err(error) => {
-            complain(&error.to_string());
-            match error {
-                ServeError::Token(_) => exit::USAGE,
-                ServeError::Folder(error) => code_of(&error),
-                ServeError::Listen(..) | ServeError::System(_) => exit::RESOURCE,
-            }
-        }
-    }
+    let served = web::serve(site, words.listen, &tools, &stop, &told);
+    served.map(|()| exit::OK).map_err(|error| {
+        let code = match &error {
+            ServeError::Token(_) => exit::USAGE,
+            ServeError::Folder(error) => code_of(error),
+            ServeError::Listen(..) | ServeError::System(_) => exit::RESOURCE,
+        };
+        fail(&error, code)
+    })
 }
 
 /// Answers a CGI request; returns the exit code.
-pub(super) fn cgi(words: &CgiArguments) -> u8 {
+pub(super) fn cgi(words: &CgiArguments) -> Result<u8, u8> {
     let named = std::env::var_os("PIPEBENCH_SITE").map(PathBuf::from);
     let Some(path) = words.site.clone().or(named) else {
-        return refuse(&"which site? (--site FILE, or the variable PIPEBENCH_SITE)");
+        return Err(refuse(
+            &"which site? (--site FILE, or the variable PIPEBENCH_SITE)",
+        ));
     };
-    let Some(site) = site_of(&path) else {
-        return exit::USAGE;
-    };
-    let Some(tools) = tools() else {
-        return exit::BUG;
-    };
+    let (site, tools) = (site_of(&path)?, tools()?);
     let variable = |name: &str| std::env::var(name).ok();
-    match web::answer(
-        site,
-        &tools,
-        &variable,
-        std::io::stdin().lock(),
-        std::io::stdout().lock(),
-    ) {
-        Ok(()) => exit::OK,
-        Err(error) => {
-            complain(&error.to_string());
-            match error {
-                CgiError::Folder(error) => code_of(&error),
-                CgiError::Stream(_) => exit::NOT_WRITTEN,
-                CgiError::NoRequest(_) | CgiError::Token(_) | CgiError::Garbage => exit::USAGE,
-            }
-        }
-    }
+    let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let answered = web::answer(site, &tools, &variable, input, output);
+    answered.map(|()| exit::OK).map_err(|error| {
+        let code = match &error {
+            CgiError::Folder(error) => code_of(error),
+            CgiError::Stream(_) => exit::NOT_WRITTEN,
+            CgiError::NoRequest(_) | CgiError::Token(_) | CgiError::Garbage => exit::USAGE,
+        };
+        fail(&error, code)
+    })
 }
 
 /// Supervises a run until it has ended; returns the exit code.
-pub(super) fn keep(words: &KeepArguments) -> u8 {
+pub(super) fn keep(words: &KeepArguments) -> Result<u8, u8> {
     if !words.parent.is_none_or(process::end_with) {
-        return exit::USAGE;
+        return Err(exit::USAGE);
     }
-    let (Some(tools), Some(stop)) = (tools(), stop_flag()) else {
-        return exit::BUG;
-    };
-    match web::keep(&words.folder, std::io::stdin().lock(), &tools, &stop) {
-        Ok(()) => exit::OK,
-        Err(error) => {
-            complain(&error.to_string());
-            exit::NOT_WRITTEN
-        }
-    }
+    let (tools, stop) = (tools()?, stop_flag()?);
+    let kept = web::keep(&words.folder, std::io::stdin().lock(), &tools, &stop);
+    kept.map(|()| exit::OK)
+        .map_err(|error| fail(&error, exit::NOT_WRITTEN))
 }
 
 fn code_of(error: &FolderError) -> u8 {
@@ -107,25 +85,19 @@ fn code_of(error: &FolderError) -> u8 {
 }
 
 /// Reads the site's file. From here on no other user can change a file that this process or one of its runs makes.
-fn site_of(path: &Path) -> Option<Site> {
+fn site_of(path: &Path) -> Result<Site, u8> {
     process::keep_files_own();
-    web::read_site(path)
-        .map_err(|error| complain(&error.to_string()))
-        .ok()
+    web::read_site(path).map_err(|error| refuse(&error))
 }
 
-fn tools() -> Option<Tools> {
-    let program = std::env::current_exe()
-        .map_err(|error| {
-            complain(&format!(
-                "cannot find the own executable: {}",
-                sys::why(&error)
-            ))
-        })
-        .ok()?;
+fn tools() -> Result<Tools, u8> {
+    let program = std::env::current_exe().map_err(|error| {
+        let why = sys::why(&error);
+        fail(&format!("cannot find the own executable: {why}"), exit::BUG)
+    })?;
     // Names, sessions and tokens consist of random digits.
-    process::random_digits().ok()?;
-    Some(Tools {
+    process::random_digits().map_err(|_| exit::BUG)?;
+    Ok(Tools {
         understand,
         now_ms: process::now_ms,
         random: || controller::random_digits().expect("the kernel had random numbers at the start"),
@@ -133,15 +105,14 @@ fn tools() -> Option<Tools> {
     })
 }
 
-/// Flag that SIGINT and SIGTERM set. `None` if a handler cannot be installed.
-fn stop_flag() -> Option<Arc<AtomicBool>> {
+/// Flag that SIGINT and SIGTERM set. The error is the exit code.
+fn stop_flag() -> Result<Arc<AtomicBool>, u8> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| complain(&format!("cannot handle signal {signal}: {error}")))
-            .ok()?;
+            .map_err(|error| process::no_handler(signal, &error))?;
     }
-    Some(stop)
+    Ok(stop)
 }
 
 /// Turns arguments of the plain command into a plan.

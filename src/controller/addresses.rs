@@ -143,38 +143,29 @@ fn address_of(
     one_host: bool,
     remote: Option<IpAddr>,
 ) -> Result<IpAddr, String> {
+    let lacks = |what: String| format!("{what} ({})", listing(host.facts));
     if let Some(address) = wanted.given {
         return match interface_of(host.facts, address) {
             Some(_) => Ok(address),
-            None => Err(format!(
-                "data address {address} is on no interface ({})",
-                listing(host.facts)
-            )),
+            None => Err(lacks(format!("data address {address} is on no interface"))),
         };
     }
     if let Some((network, prefix)) = wanted.network {
         return find(host.facts, |_, address| {
             wanted.family.admits(address) && in_network(address, network, prefix)
         })
-        .ok_or_else(|| {
-            format!(
-                "no address in --data-network {network}/{prefix} ({})",
-                listing(host.facts)
-            )
-        });
+        .ok_or_else(|| lacks(format!("no address in --data-network {network}/{prefix}")));
     }
     if let Some(name) = wanted.interface {
         return find(host.facts, |interface, address| {
             interface.name == name && wanted.family.admits(address)
         })
-        .ok_or_else(|| format!("no address on --interface {name} ({})", listing(host.facts)));
+        .ok_or_else(|| lacks(format!("no address on --interface {name}")));
     }
     if one_host {
-        let v6 = wanted.family == Family::V6;
-        return Ok(if v6 {
-            std::net::Ipv6Addr::LOCALHOST.into()
-        } else {
-            std::net::Ipv4Addr::LOCALHOST.into()
+        return Ok(match wanted.family {
+            Family::V6 => std::net::Ipv6Addr::LOCALHOST.into(),
+            Family::Any | Family::V4 => std::net::Ipv4Addr::LOCALHOST.into(),
         });
     }
     let session = if host.local {

@@ -90,13 +90,7 @@ impl RunState<'_> {
     fn takes_ns(&self, test: &Test) -> u64 {
         /// Overhead of set-up and drain, as long as no test has ended.
         const USUAL_NS: u64 = 2 * SECOND_NS;
-        let bound_ns = |test: &Test| match test.bound {
-            Bound::Time {
-                warmup_ns,
-                window_ns,
-            } => warmup_ns.saturating_add(window_ns),
-            Bound::Volume { .. } | Bound::Files => 0,
-        };
+        let bound_ns = |test: &Test| test.bound.duration_ns().unwrap_or(0);
         let own = self.outcome.tests().iter().skip(self.first);
         let windows: u64 = own
             .clone()
@@ -175,16 +169,10 @@ impl RunState<'_> {
             .collect();
         left.dedup();
         let pattern = Pattern::Links(left);
-        let runs = pattern.check(nodes, test.phases);
-        if let Err(error) = runs {
-            return Err(Trouble::own(
-                TroubleKind::Usage,
-                format!(
-                    "cannot go on with test {} without lost nodes: {error}",
-                    number + 1
-                ),
-            )
-            .into());
+        if let Err(error) = pattern.check(nodes, test.phases) {
+            let number = number + 1;
+            let what = format!("cannot go on with test {number} without lost nodes: {error}");
+            return Err(Trouble::own(TroubleKind::Usage, what).into());
         }
         test.pattern = pattern;
         Ok(())

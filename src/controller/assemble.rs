@@ -59,13 +59,12 @@ pub fn from_reports(
         .into_iter()
         .map(|lane| link(test, hosts, &views, lane))
         .collect();
-    let nodes = (0..views.len())
-        .map(|node| {
-            views[node]
-                .as_ref()
-                .map(|view| node_record(node, view, &links))
-        })
-        .collect();
+    let node =
+        |(node, view): (usize, &Option<View<'_>>)| Some(node_record(node, view.as_ref()?, &links));
+    let nodes = views.iter().enumerate().map(node).collect();
+    let timed = test.bound.times_ns();
+    let span_ns = span(reports, after);
+    let run_ns = span_ns.unwrap_or(0);
     TestRecord {
         test: number,
         complete: reports
@@ -73,25 +72,12 @@ pub fn from_reports(
             .enumerate()
             .all(|(node, report)| is_lost(node) || report.is_some_and(|report| report.complete)),
         set_up_ns: None,
-        window_ns: match test.bound {
-            Bound::Time { window_ns, .. } => Some(window_ns),
-            Bound::Volume { .. } | Bound::Files => None,
-        },
-        skew_ns: match test.bound {
-            Bound::Time { .. } => skew(reports, before, after),
-            Bound::Volume { .. } | Bound::Files => None,
-        },
-        span_ns: span(reports, after),
+        window_ns: timed.map(|(_, window_ns)| window_ns),
+        skew_ns: timed.and_then(|_| skew(reports, before, after)),
+        span_ns,
         nodes,
         conservation: conservation(plan, test, &links, &views, is_lost),
-        wires: wires(
-            plan,
-            test,
-            hosts,
-            reports,
-            &links,
-            span(reports, after).unwrap_or(0),
-        ),
+        wires: wires(plan, test, hosts, reports, &links, run_ns),
         links,
         steady_from_s: None,
         stretch_s: 1,
@@ -196,28 +182,19 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
     let find = |node: usize, role, slot| {
         let view = views[node].as_ref()?;
         let index = view.index(role, lane.boundary, slot)?;
-        let counted = view.counted(index);
-        Some((&view.report.ends[index], counted, counted.at_ns))
+        Some((&view.report.ends[index], view.counted(index)))
     };
-    let sender = find(lane.from, EndRole::Sender, lane.from_slot);
-    let receiver = find(lane.to, EndRole::Receiver, lane.to_slot);
-    let sent = sender
-        .as_ref()
-        .map(|(_, count, _)| count.activity_ns)
-        .unwrap_or_default();
-    let got = receiver
-        .as_ref()
-        .map(|(_, count, _)| count.activity_ns)
-        .unwrap_or_default();
+    let (sender, sent) = find(lane.from, EndRole::Sender, lane.from_slot).unzip();
+    let (receiver, got) = find(lane.to, EndRole::Receiver, lane.to_slot).unzip();
+    let (sent, got) = (sent.unwrap_or_default(), got.unwrap_or_default());
     let waits = Waits {
-        waiting_for_block_ns: sent[1],
-        in_write_ns: sent[2],
-        pacing_ns: sent[3],
-        in_read_ns: got[2],
-        waiting_for_slot_ns: got[1],
+        waiting_for_block_ns: sent.activity_ns[1],
+        in_write_ns: sent.activity_ns[2],
+        pacing_ns: sent.activity_ns[3],
+        in_read_ns: got.activity_ns[2],
+        waiting_for_slot_ns: got.activity_ns[1],
     };
-    let interval_ns = receiver.as_ref().map_or(0, |(_, _, interval)| *interval);
-    let tcp = sender.as_ref().and_then(|(end, _, _)| {
+    let tcp = sender.and_then(|end| {
         let at_end = end.tcp[1].or(end.tcp[2])?;
         // A window without TCP statistics at its start has no result. A volume run starts with the link, at zero.
         let at_start = match test.bound {
@@ -226,8 +203,8 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
         };
         Some((at_start, at_end))
     });
-    let interval_bytes = receiver.as_ref().map_or(0, |(_, count, _)| count.bytes);
-    let sender_interval_ns = sender.as_ref().map_or(0, |(_, _, interval)| *interval);
+    let (interval_ns, interval_bytes) = (got.at_ns, got.bytes);
+    let sender_interval_ns = sent.at_ns;
     let share = |ns: u64, of: u64| ns as f64 / of.max(1) as f64;
     let passed_us = |of: fn(&TcpInfo) -> u64| {
         tcp.map(|(first, last)| {
@@ -254,12 +231,12 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
         lane,
         kind,
         crosses_switch: crosses(hosts, &lane),
-        sent_bytes: sender.as_ref().map_or(0, |(end, _, _)| end.bytes),
-        received_bytes: receiver.as_ref().map_or(0, |(end, _, _)| end.bytes),
+        sent_bytes: sender.map_or(0, |end| end.bytes),
+        received_bytes: receiver.map_or(0, |end| end.bytes),
         interval_bytes,
         interval_ns,
         sender_interval_ns,
-        blocks: sender.as_ref().map_or(0, |(end, _, _)| end.blocks),
+        blocks: sender.map_or(0, |end| end.blocks),
         waits,
         held_by: if measured {
             bottleneck::classify(&shares)
@@ -268,8 +245,7 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
         },
         tcp,
         retransmitted_bytes: sender
-            .as_ref()
-            .and_then(|(end, _, _)| end.tcp[2])
+            .and_then(|end| end.tcp[2])
             .map_or(0, |info| info.retransmitted_bytes),
     }
 }
@@ -294,10 +270,7 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         backlog_drops: report.backlog_drops[1].saturating_sub(report.backlog_drops[0]),
         strangers: report.strangers,
     };
-    for link in links
-        .iter()
-        .filter(|link| link.lane.from == node || link.lane.to == node)
-    {
+    for link in links {
         if link.lane.from == node {
             if link.crosses_switch {
                 add(&mut record.retransmits, link.retransmits());
@@ -431,25 +404,20 @@ fn conservation(
             let index = view.index(EndRole::Sender, lane.boundary + 1, lane.to_slot)?;
             Some(view.report.ends[index].bytes)
         });
-        let fault = if link.sent_bytes != link.received_bytes {
-            Some(format!(
-                "{}: {} bytes sent, {} received",
-                name(),
-                link.sent_bytes,
-                link.received_bytes
-            ))
-        } else {
-            match relayed {
-                Some(relayed) if relayed != Some(link.received_bytes) => {
-                    let relayed = relayed.unwrap_or(0);
-                    Some(format!(
-                        "{}: {} bytes received, {relayed} relayed",
-                        name(),
-                        link.received_bytes
-                    ))
-                }
-                _ => None,
+        let (sent, received) = (link.sent_bytes, link.received_bytes);
+        let fault = match relayed {
+            _ if sent != received => Some(format!(
+                "{}: {sent} bytes sent, {received} received",
+                name()
+            )),
+            Some(relayed) if relayed != Some(received) => {
+                let relayed = relayed.unwrap_or(0);
+                Some(format!(
+                    "{}: {received} bytes received, {relayed} relayed",
+                    name()
+                ))
             }
+            _ => None,
         };
         match fault {
             None => result.agreeing += 1,

@@ -17,9 +17,8 @@ impl RunState<'_> {
     pub(super) fn imb(&mut self, imb: &Imb) -> Result<(), Halt> {
         let ranks = imb.ranks.count(self.hosts.len());
         let mut record = ImbRecord {
-            complete: false,
             ranks: self.rank_records(&imb.ranks),
-            tables: Vec::new(),
+            ..ImbRecord::default()
         };
         let mut wrong = None;
         let mut outcome = Ok(());
@@ -54,14 +53,11 @@ impl RunState<'_> {
         });
         self.outcome = Outcome::Imb(record);
         // Wrong data ends no table: it becomes a failure only here, after the measurements.
-        match (outcome, wrong) {
-            (Err(halt), Some(wrong)) => {
-                self.sessions.note(wrong.into());
-                Err(halt)
-            }
-            (Ok(()), Some(wrong)) => Err(wrong.into()),
-            (outcome, None) => outcome,
+        if let Some(wrong) = wrong {
+            self.sessions.note(wrong.into());
+            outcome = outcome.and(Err(Halt::Noted));
         }
+        outcome
     }
 
     fn table(

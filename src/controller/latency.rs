@@ -14,6 +14,7 @@ use latency::description;
 use latency::detect::Baseline;
 use latency::fabric::Fabric;
 use latency::planning::{self, Plan, Strategy};
+use latency::pool::pairs_among;
 use latency::rows::Model;
 use numbers::random::Random;
 
@@ -172,8 +173,6 @@ fn begun(
         .zip(&fabric.hosts)
         .filter(|(host, _)| present.binary_search(host).is_err());
     LatencyRecord {
-        complete: false,
-        ranks: Vec::new(),
         absent: absent.map(|(_, name)| name.clone()).collect(),
         planned: Planned {
             fabric: fabric.name.clone(),
@@ -192,23 +191,12 @@ fn begun(
             left_out,
             added,
         },
-        started_ms: 0,
-        span_ns: 0,
-        pairs: Vec::new(),
-        checks: Vec::new(),
-        looks: Vec::new(),
-        cables: Vec::new(),
-        together: Vec::new(),
-        sigma: None,
-        slow: Vec::new(),
         baseline: measuring
             .latency
             .baseline
             .as_ref()
             .map(|baseline| baseline.run.clone()),
-        judged: Vec::new(),
-        undecidable: Vec::new(),
-        misfit: None,
+        ..LatencyRecord::default()
     }
 }
 
@@ -231,10 +219,8 @@ fn analysed(measuring: &Measuring<'_>, measured: &[PairLatency]) -> Analysis {
 fn looks(analysis: &Analysis) -> Vec<Vec<(u32, u32)>> {
     let mut chosen = BTreeSet::new();
     for suspect in analysis.suspects.iter().take(MOST_LOOKED_AT) {
-        let rows = 0..analysis.equations.pairs().len();
-        let mut through: Vec<usize> = rows
-            .filter(|row| goes_through(analysis, *row, suspect.column))
-            .collect();
+        let rows = analysis.equations.rows_through(suspect.column);
+        let mut through: Vec<usize> = rows.collect();
         through.sort_by_key(|row| analysis.equations.row(*row).len());
         chosen.extend(through.into_iter().take(LOOKS));
     }
@@ -242,14 +228,6 @@ fn looks(analysis: &Analysis) -> Vec<Vec<(u32, u32)>> {
         .into_iter()
         .map(|row| vec![analysis.equations.pairs()[row]])
         .collect()
-}
-
-fn goes_through(analysis: &Analysis, row: usize, column: u32) -> bool {
-    analysis
-        .equations
-        .row(row)
-        .iter()
-        .any(|(own, _)| *own == column)
 }
 
 /// Repeats the analysis with the pairs measured alone in place of the same pairs measured in rounds.
@@ -276,15 +254,8 @@ fn unplanned(measuring: &Measuring<'_>) -> Vec<Vec<(u32, u32)>> {
     let mut random = Random::new(measuring.latency.seed ^ 0xc4ec);
     let mut drawn = BTreeSet::new();
     if all <= 4 * (wanted + known.len()) {
-        let mut open: Vec<(u32, u32)> = Vec::new();
-        for (at, from) in hosts.iter().enumerate() {
-            open.extend(
-                hosts[at + 1..]
-                    .iter()
-                    .map(|to| (*from, *to))
-                    .filter(|pair| !known.contains(pair)),
-            );
-        }
+        let mut open: Vec<(u32, u32)> = pairs_among(&hosts).collect();
+        open.retain(|pair| !known.contains(pair));
         random.shuffle(&mut open);
         drawn.extend(open.into_iter().take(wanted));
     }

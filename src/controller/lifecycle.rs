@@ -70,13 +70,10 @@ pub(crate) fn run(
     // Ports that differ from their order end a run before data flows, and that is no defect.
     if !outcome.is_complete() && order.is_empty() && troubles.is_empty() {
         let what = "its run is not complete, and it gave no reason";
+        let nodes = launcher::hosts::fold(&unexplained);
         troubles.push(match unexplained.is_empty() {
             true => Trouble::own(TroubleKind::Bug, "a run broke off and no reason was given"),
-            false => Trouble::of_node(
-                TroubleKind::Lost,
-                &launcher::hosts::fold(&unexplained),
-                what,
-            ),
+            false => Trouble::of_node(TroubleKind::Lost, &nodes, what),
         });
     }
     let mut tests = outcome.tests().iter();
@@ -125,10 +122,7 @@ impl RunState<'_> {
     fn launch(&mut self) -> Result<(), Halt> {
         let launched = self.sessions.await_hellos(self.observer);
         self.hosts = self.sessions.host_records();
-        match launched {
-            Ok(()) => Ok(()),
-            Err(halt) => self.leave_behind(halt),
-        }
+        launched.or_else(|halt| self.leave_behind(halt))
     }
 
     /// Does the work of the run.

@@ -78,25 +78,11 @@ impl RunState<'_> {
             if links.is_empty() {
                 return Ok(());
             }
-            let started_ms = self.now_ms();
-            let began_ns = clock::monotonic_ns();
-            let steps = links.len();
             let round = Round::Alone {
                 links,
                 kernel: Kernel::Unidirectional,
             };
-            let (told, outcome) = self.link_round(linktest, record, 0, &round);
-            let look = RoundRecord {
-                iteration: 0,
-                round,
-                started_ms,
-                span_ns: clock::monotonic_ns() - began_ns,
-                steps,
-                times: told.times,
-                all_to_all_s: None,
-                retests: Vec::new(),
-                ended_ms: self.now_ms(),
-            };
+            let (look, outcome) = self.recorded_round(linktest, record, 0, round);
             record.looks.push(look);
             outcome?;
         }
@@ -117,24 +103,9 @@ impl RunState<'_> {
         iteration: u64,
         round: Round,
     ) -> Result<(), Halt> {
-        let started_ms = self.now_ms();
-        let began_ns = clock::monotonic_ns();
-        let (measured, outcome) = self.link_round(linktest, record, iteration, &round);
-        let span_ns = clock::monotonic_ns() - began_ns;
-        let steps = linktest::steps(linktest, &round).len();
-        let mut all = measured.times;
-        all.sort_by_key(|time| (time.step, time.from, time.to));
-        let whole = RoundRecord {
-            iteration,
-            round,
-            started_ms,
-            span_ns,
-            steps,
-            times: all,
-            all_to_all_s: None,
-            retests: Vec::new(),
-            ended_ms: self.now_ms(),
-        };
+        let (mut whole, outcome) = self.recorded_round(linktest, record, iteration, round);
+        let times = &mut whole.times;
+        times.sort_by_key(|time| (time.step, time.from, time.to));
         // The record is kept even if this round or a later one fails.
         let slowest = slowest(&whole.times, linktest.slowest);
         record.rounds.push(whole);
@@ -158,6 +129,31 @@ impl RunState<'_> {
         let ended_ms = self.now_ms();
         last(record, |round| round.ended_ms = ended_ms);
         Ok(())
+    }
+
+    /// Measures the pairs of a round. Returns its record, even if not all of them were measured.
+    fn recorded_round(
+        &mut self,
+        linktest: &Linktest,
+        record: &mut LinktestRecord,
+        iteration: u64,
+        round: Round,
+    ) -> (RoundRecord, Result<(), Halt>) {
+        let started_ms = self.now_ms();
+        let began_ns = clock::monotonic_ns();
+        let (told, outcome) = self.link_round(linktest, record, iteration, &round);
+        let measured = RoundRecord {
+            iteration,
+            started_ms,
+            span_ns: clock::monotonic_ns() - began_ns,
+            steps: linktest::steps(linktest, &round).len(),
+            round,
+            times: told.times,
+            all_to_all_s: None,
+            retests: Vec::new(),
+            ended_ms: self.now_ms(),
+        };
+        (measured, outcome)
     }
 
     /// Measures a round of a link test under the next round number, and notes the processors of its ranks.

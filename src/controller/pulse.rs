@@ -1,7 +1,7 @@
 //! The seconds of a test: turns the nodes' progress each second into sums, series and the finding that the test is steady.
 
 use crate::plan::lanes::{self, Lane};
-use crate::plan::{Bound, RunPlan, Test};
+use crate::plan::{RunPlan, Test};
 use crate::record::{Second, TestRecord};
 use crate::stats::series::Series;
 use crate::stats::steady::Steady;
@@ -49,13 +49,7 @@ impl Pulse {
             starts_ns: vec![None; nodes],
             rails: test.rails,
             crosses,
-            until_ns: match test.bound {
-                Bound::Time {
-                    warmup_ns,
-                    window_ns,
-                } => warmup_ns.saturating_add(window_ns),
-                Bound::Volume { .. } | Bound::Files => u64::MAX,
-            },
+            until_ns: test.bound.duration_ns().unwrap_or(u64::MAX),
             ..Self::default()
         }
     }

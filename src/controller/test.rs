@@ -153,12 +153,8 @@ impl RunState<'_> {
         network: &DataNetwork,
         rails: usize,
     ) -> Result<(), Halt> {
-        let chosen = addresses::choose(
-            &self.plan.nodes,
-            network,
-            rails,
-            &self.sessions.seen_hosts(),
-        )?;
+        let seen = self.sessions.seen_hosts();
+        let chosen = addresses::choose(&self.plan.nodes, network, rails, &seen)?;
         for (host, rails) in self.hosts.iter_mut().zip(chosen) {
             host.rails = rails;
         }
@@ -225,12 +221,8 @@ impl RunState<'_> {
         let Sink::File(pattern) = &test.sink else {
             return Ok(());
         };
-        let shared = self
-            .hosts
-            .iter()
-            .enumerate()
-            .find(|(node, host)| host.host_index != *node);
-        match shared {
+        let mut hosts = self.hosts.iter().enumerate();
+        match hosts.find(|(node, host)| host.host_index != *node) {
             Some((node, host)) if !pattern.contains("%n") => {
                 let first = &self.hosts[host.host_index].node;
                 let what = format!(
@@ -301,34 +293,21 @@ impl RunState<'_> {
                     .div_ceil(size::buffer_payload_bytes(test, offsets.len())),
             ),
         };
+        let window = test.bound.times_ns().map(|(warmup_ns, window_ns)| {
+            let first = start + warmup_ns;
+            (first, first + window_ns)
+        });
         for (node, offset) in offsets.iter().enumerate() {
-            let window_ns = match test.bound {
-                Bound::Time {
-                    warmup_ns,
-                    window_ns,
-                } => {
-                    let first = start + warmup_ns;
-                    Some((offset.to_node(first), offset.to_node(first + window_ns)))
-                }
-                Bound::Volume { .. } | Bound::Files => None,
+            let go = Go {
+                at_ns: offset.to_node(start),
+                window_ns: window
+                    .map(|(first, last)| (offset.to_node(first), offset.to_node(last))),
+                blocks,
             };
-            self.sessions.send(
-                node,
-                &ToNode::Go(Go {
-                    at_ns: offset.to_node(start),
-                    window_ns,
-                    blocks,
-                }),
-            );
+            self.sessions.send(node, &ToNode::Go(go));
         }
-        let window_end_ns = match test.bound {
-            Bound::Time {
-                warmup_ns,
-                window_ns,
-            } => start + warmup_ns + window_ns,
-            Bound::Volume { .. } | Bound::Files => 0,
-        };
-        self.sessions.set_start(start, window_end_ns);
+        self.sessions
+            .set_start(start, window.map_or(0, |(_, last)| last));
         self.stage(number, "running");
         Ok(())
     }
@@ -337,16 +316,13 @@ impl RunState<'_> {
         let deadlines = &self.plan.deadlines;
         // The nodes' own deadlines expire first and name what is late.
         let collect_ms = deadlines.collect_ms + 5_000;
-        let limits = match test.bound {
-            Bound::Time {
-                warmup_ns,
-                window_ns,
-            } => {
-                let running_ms = (warmup_ns + window_ns) / 1_000_000;
+        let limits = match test.bound.duration_ns() {
+            Some(duration_ns) => {
+                let running_ms = duration_ns / 1_000_000;
                 let most_ms = running_ms + deadlines.longest_drain_ms() + collect_ms;
                 (running_ms, deadlines.drain_ms + collect_ms, most_ms)
             }
-            Bound::Volume { .. } | Bound::Files => {
+            None => {
                 let beyond_ms = deadlines.longest_drain_ms() + collect_ms;
                 let most_ms = deadlines.volume_ms + beyond_ms;
                 (deadlines.volume_ms, beyond_ms, most_ms)

@@ -1,7 +1,7 @@
 //! Plans a retest after hardware was moved: the links that showed the faults of a run, each alone.
 
 use crate::plan::{Bound, Pattern, Purpose, Test};
-use crate::record::{FaultKind, Record};
+use crate::record::{FaultKind, FaultSheet, Record};
 
 /// Maximum window of a link's test, in nanoseconds.
 const LONGEST_LOOK_NS: u64 = 10_000_000_000;
@@ -25,24 +25,20 @@ pub(crate) fn tests(record: &Record) -> Option<Vec<Test>> {
             ..test.clone()
         })
         .collect();
-    let blocked = sheet
-        .faults
-        .iter()
-        .any(|fault| fault.kind == FaultKind::HeadOfLine);
-    let whole = blocked
-        || sheet.faults.iter().any(|fault| {
-            fault.culprit.is_uplink() || fault.culprit.is_shared() || fault.evidence.is_empty()
-        });
+    let needs_all = |fault: &FaultSheet| {
+        let is_of_many = fault.culprit.is_uplink() || fault.culprit.is_shared();
+        is_of_many || fault.kind == FaultKind::HeadOfLine || fault.evidence.is_empty()
+    };
     let base = own.first()?;
-    if whole {
+    if sheet.faults.iter().any(needs_all) {
         return Some(own);
     }
     let node = |port: usize| sheet.ports.get(port).map(|port| port.node);
     let mut looks: Vec<(Purpose, usize, usize)> = Vec::new();
     for fault in &sheet.faults {
-        let purpose = match fault.kind {
-            FaultKind::Rate | FaultKind::HeadOfLine => Purpose::Load,
-            FaultKind::Loss | FaultKind::Broken => Purpose::Loss,
+        let purpose = match fault.kind.is_of_losses() {
+            true => Purpose::Loss,
+            false => Purpose::Load,
         };
         for one in &fault.evidence {
             let look = (purpose, node(one.from)?, node(one.to)?);
@@ -108,16 +104,11 @@ pub(crate) fn add_other_ends(tests: &mut Vec<Test>, swaps: &[(usize, usize)]) {
                 node if node == *came => *left,
                 node => node,
             };
-            let other = links
-                .iter()
-                .map(|(from, to)| (swapped(*from), swapped(*to)))
-                .collect();
-            let other = Pattern::Links(other);
-            let known = tests
-                .iter()
-                .chain(&more)
-                .any(|known| known.pattern == other);
-            if !known {
+            let links = links.iter();
+            let other = links.map(|(from, to)| (swapped(*from), swapped(*to)));
+            let other = Pattern::Links(other.collect());
+            let mut known = tests.iter().chain(&more);
+            if !known.any(|known| known.pattern == other) {
                 more.push(Test {
                     pattern: other,
                     ..test.clone()

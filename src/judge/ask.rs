@@ -22,11 +22,8 @@ pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Req
     }
     let view = View::unmeasured(plan, hosts);
     let node = |port: usize| view.ports[port].node;
-    let mut links: Vec<(usize, usize)> = request
-        .pairs
-        .iter()
-        .map(|(from, to)| (node(*from), node(*to)))
-        .collect();
+    let links = request.pairs.iter();
+    let mut links: Vec<(usize, usize)> = links.map(|(from, to)| (node(*from), node(*to))).collect();
     links.sort_unstable();
     links.dedup();
     let bound = match base.bound {
@@ -104,10 +101,7 @@ pub fn paces(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Option<Vec<Pa
     let mut flows = Vec::new();
     for (from, to) in &pairs {
         for rail in 0..test.rails.max(1) {
-            let (from, to) = (
-                view.port_at(hosts, *from, rail),
-                view.port_at(hosts, *to, rail),
-            );
+            let [from, to] = [*from, *to].map(|node| view.port_at(hosts, node, rail));
             view.ceiling(from).zip(view.ceiling(to))?;
             flows.push(Flow {
                 route: view.fabric.way(from, to),

@@ -3,14 +3,13 @@
 use crate::record::{LatencyRecord, Verdict, VerdictWord};
 use crate::units::show_us;
 
+use super::names::and_more;
+
 /// FAIL if a cable is slow, and its pairs were so again alone. UNDECIDED if they were not, or the description does not fit. PASS if cables could be
 /// compared and none stands out. NOT JUDGED if they could not be compared.
 pub(crate) fn verdict(record: &LatencyRecord) -> Verdict {
     let of = |word, reason: String| Verdict { word, reason };
-    let more = |count: usize| match count {
-        1 => String::new(),
-        several => format!("; and {} more", several - 1),
-    };
+    let more = |count: usize| and_more(count, 1, "; ");
     let confirmed: Vec<_> = record.slow.iter().filter(|cable| cable.confirmed).collect();
     if let Some(worst) = confirmed.first() {
         return of(
@@ -48,11 +47,7 @@ pub(crate) fn verdict(record: &LatencyRecord) -> Verdict {
 
 /// Sentence on a slow cable.
 pub(crate) fn sentence(cable: &crate::record::SlowCable, record: &LatencyRecord) -> String {
-    let name = std::iter::once(&cable.name)
-        .chain(&cable.or)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(" or ");
+    let name = cable.names();
     let measure = match &record.baseline {
         Some(run) => format!("in run {run}"),
         None => "is usual in its class".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::fabric::{Fabric, Observation, Place};
-use super::fault::Fault;
+use super::fault::{Cover, Fault};
 use super::look::Look;
 use super::thresholds::{FULLER, SAME_SPEED, WAIT_EXPLAINS};
 
@@ -75,11 +75,6 @@ impl<'a> Case<'a> {
         self.looks.iter().filter(|look| look.loads())
     }
 
-    /// Place with this number.
-    pub(super) fn place(&self, number: usize) -> Place {
-        self.fabric.place(number)
-    }
-
     /// Judged port directions of each test under load, grouped by direction and speed: number of the place, and its share of the expected rate.
     /// Leaves out hosts at their limit, and places for which `held_down` is true in that test.
     pub(super) fn alike(&self, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Vec<(usize, f64)>> {
@@ -89,8 +84,8 @@ impl<'a> Case<'a> {
             let directions = (back..2 * self.fabric.ports.len()).step_by(2);
             let own = directions.filter(|number| {
                 let host = self.fabric.ports[number / 2].host;
-                let at_limit = one.host_limited.get(host).is_some_and(|at| *at);
-                !at_limit && !held_down(self.place(*number), one.test)
+                let at_limit = one.host_limited.get(host) == Some(&true);
+                !at_limit && !held_down(self.fabric.place(*number), one.test)
             });
             let shares = own.filter_map(|number| {
                 Some((number, look.judged_share(number)?, one.capacities[number]))
@@ -161,12 +156,12 @@ impl<'a> Case<'a> {
 
     /// Places below their floor in a test under load, each with its smallest share; the worst first.
     pub fn suspects(&self) -> Vec<(Place, f64)> {
-        let all = (0..self.fabric.places()).map(|number| self.fabric.place(number));
         let short = |place: &Place| {
             let number = self.fabric.number(*place);
             let mut loading = self.loading();
             loading.any(|look| look.judged[number] && look.is_short(number))
         };
+        let all = self.fabric.all_places();
         let mut suspects: Vec<(Place, f64)> = all
             .filter(short)
             .filter_map(|place| Some((place, self.least_share(place)?)))
@@ -290,7 +285,7 @@ impl<'a> Case<'a> {
     /// True if the host of a port was at its limit, and the port fell short, in most of the tests that used the port. Waits for a processor come in
     /// lumps, and a short test can miss them. Waits that cost nothing explain nothing.
     fn limited_mostly(&self, place: Place) -> bool {
-        let (Place::Send(port) | Place::Receive(port)) = place else {
+        let Some((port, _)) = place.port() else {
             return false;
         };
         let both = [Place::Send(port), Place::Receive(port)].map(|place| self.fabric.number(place));
@@ -308,12 +303,11 @@ impl<'a> Case<'a> {
     }
 
     fn at_limit(&self) -> BTreeSet<Place> {
-        let ports = 0..self.fabric.ports.len();
-        let places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
         let limited = |look: &Look<'_>, place: Place| {
             let short = look.is_short(self.fabric.number(place));
             short && look.host_is_limited(self.fabric, place)
         };
+        let places = self.fabric.port_places();
         places
             .filter(|place| self.looks.iter().any(|look| limited(look, *place)))
             .collect()
@@ -323,26 +317,18 @@ impl<'a> Case<'a> {
     /// about the switch. Empty otherwise.
     pub fn limited_together(&self, fault: &Fault) -> Vec<Place> {
         let cover = fault.cover(self.fabric);
-        let short = self.looks.iter().filter(|look| {
-            let expected = look.expected_at(self.fabric, &cover);
-            let seen = look.seen_at(self.fabric, fault, &cover);
-            look.tells_rates() && expected > 0.0 && seen < expected * self.fabric.uplink_floor
-        });
         let (mut all, mut excused) = (0, 0);
         let mut places = BTreeSet::new();
-        for look in short {
+        for look in self.short_looks(fault, &cover) {
             let links = look.observation.links.iter();
             let links = links.filter(|link| cover.has(link.from, link.to));
             let ends = links.flat_map(|link| [Place::Send(link.from), Place::Receive(link.to)]);
             let ends: BTreeSet<Place> = ends.collect();
-            let limited = ends
-                .iter()
-                .filter(|place| look.host_is_limited(self.fabric, **place));
-            let limited: Vec<Place> = limited.copied().collect();
-            let waiting = ends
-                .iter()
-                .map(|place| look.waiting(self.fabric, *place))
-                .sum::<f64>();
+            let limited = ends.iter().copied();
+            let limited = limited.filter(|place| look.host_is_limited(self.fabric, *place));
+            let limited: Vec<Place> = limited.collect();
+            let waiting = ends.iter().map(|place| look.waiting(self.fabric, *place));
+            let waiting: f64 = waiting.sum();
             let expected = look.expected_at(self.fabric, &cover);
             let missing = 1.0 - look.seen_at(self.fabric, fault, &cover) / expected;
             let is_excused = limited.len() * 2 >= ends.len()
@@ -385,16 +371,22 @@ impl<'a> Case<'a> {
     /// Connections through a fault in the tests in which it fell short: all of them, and those that waited for the network and not for a host.
     pub fn waits(&self, fault: &Fault) -> (usize, usize) {
         let cover = fault.cover(self.fabric);
-        let short = self.looks.iter().filter(|look| {
-            let expected = look.expected_at(self.fabric, &cover);
-            let seen = look.seen_at(self.fabric, fault, &cover);
-            look.tells_rates() && expected > 0.0 && seen < expected * self.fabric.uplink_floor
-        });
+        let short = self.short_looks(fault, &cover).into_iter();
         let links = short.flat_map(|look| &look.observation.links);
         let through = links.filter(|link| cover.has(link.from, link.to));
         through.fold((0, 0), |(links, limiting), one| {
             (links + one.links, limiting + one.limiting)
         })
+    }
+
+    /// Tests in which less passed a fault than should have.
+    fn short_looks(&self, fault: &Fault, cover: &Cover) -> Vec<&Look<'a>> {
+        let short = self.looks.iter().filter(|look| {
+            let expected = look.expected_at(self.fabric, cover);
+            let seen = look.seen_at(self.fabric, fault, cover);
+            look.tells_rates() && expected > 0.0 && seen < expected * self.fabric.uplink_floor
+        });
+        short.collect()
     }
 
     /// Smallest share of the expected rate that a fault carried under load, at most 1.

@@ -3,11 +3,12 @@
 use crate::plan::{Criteria, Purpose, RunPlan};
 use crate::record::{
     HostRecord, ImbRecord, Measured, Missing, Sheet, TestRecord, Trouble, TroubleKind, Verdict,
-    VerdictWord, WireFinding, WireKind,
+    VerdictWord, WireFinding, WireKind, first_nodes,
 };
 
 use super::cables;
 use super::confirm::Request;
+use super::names::and_more;
 use super::verdict;
 
 /// Everything known at the end of a run.
@@ -74,8 +75,7 @@ fn changed_links(hosts: &[HostRecord], tests: &[TestRecord]) -> Vec<String> {
     let mut found = Vec::new();
     for test in tests.iter().filter(|test| !test.complete) {
         // Interfaces belong to the host, so its first node reports them.
-        let firsts = hosts.iter().enumerate();
-        for (node, host) in firsts.filter(|(node, host)| host.host_index == *node) {
+        for (node, host) in first_nodes(hosts) {
             let interfaces = test.nodes.get(node).into_iter().flatten();
             for (name, counters) in interfaces.flat_map(|node| &node.interfaces) {
                 let changes = counters.carrier_changes.unwrap_or(0);
@@ -87,10 +87,9 @@ fn changed_links(hosts: &[HostRecord], tests: &[TestRecord]) -> Vec<String> {
     }
     found.sort_by(|one, other| other.cmp(one));
     let words = found.iter().take(MOST).map(|(times, host, name)| {
-        let times = if *times == 1 {
-            "once".to_owned()
-        } else {
-            format!("{times} times")
+        let times = match times {
+            1 => "once".to_owned(),
+            _ => format!("{times} times"),
         };
         format!("{host}: the link of {name} went down or up {times}")
     });
@@ -129,36 +128,26 @@ fn leave_unmeasured(verdict: &mut Verdict, sheet: &Sheet, open: &[Request], crit
     if !matches!(verdict.word, VerdictWord::Pass | VerdictWord::NotJudged) {
         return;
     }
-    let ports = sheet.ports.iter();
-    let directions = ports.flat_map(|port| {
-        let both = [(port.send, "send"), (port.receive, "receive")];
-        both.map(|(one, way)| {
-            let one = one?;
-            let share = one.share?;
-            let is_short = match criteria.min_rate_bits_per_s {
-                Some(asked) => one.rate_bits_per_s < asked as f64,
-                None => share < one.floor.unwrap_or(criteria.floor),
-            };
-            is_short.then(|| (share, format!("{} {way}", port.label)))
-        })
+    let short = sheet.directions().filter_map(|(port, way, one)| {
+        let share = one.share?;
+        let is_short = match criteria.min_rate_bits_per_s {
+            Some(asked) => one.rate_bits_per_s < asked as f64,
+            None => share < one.floor.unwrap_or(criteria.floor),
+        };
+        is_short.then(|| (share, format!("{} {way}", port.label)))
     });
-    let short = directions.flatten();
     let least = short.min_by(|a, b| a.0.total_cmp(&b.0));
     let least = least.map_or_else(String::new, |(share, name)| {
         format!(" (the least: {name}, {:.1} %)", share * 100.0)
     });
     verdict.word = VerdictWord::Undecided;
-    let port = |number: usize| {
-        let port = sheet.ports.get(number);
-        port.map_or("", |port| port.label.as_str())
-    };
     let losses = open.iter().find(|request| request.paced.is_some());
     let pair = losses.and_then(|request| request.pairs.first());
     verdict.reason = match (pair, least.is_empty()) {
         (Some((from, to)), true) => format!(
             "losses of {}->{} could not be looked at without contention: measure that pair alone, held below its rate (--rate)",
-            port(*from),
-            port(*to)
+            sheet.label(*from),
+            sheet.label(*to)
         ),
         _ => format!(
             "a suspect could not be measured by itself{least}: measure it with a known-good partner (--hosts A,B --pattern pairs)"
@@ -214,10 +203,7 @@ fn leave_absent(verdict: &mut Verdict, missing: &[Missing]) {
     else {
         return;
     };
-    let more = match missing.len() - 1 {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let more = and_more(missing.len(), 1, " ");
     verdict.word = VerdictWord::Undecided;
     verdict.reason = format!(
         "{}{more} was absent, so its port was not judged; every other port that was judged reached its floor",
@@ -248,10 +234,7 @@ fn only_told(imb: &ImbRecord) -> Verdict {
 
 /// Verdict of a run whose ports differ from their order.
 fn not_as_ordered(first: &str, findings: usize) -> Verdict {
-    let more = match findings - 1 {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
+    let more = and_more(findings, 1, "; ");
     Verdict {
         word: VerdictWord::Fail,
         reason: format!("{first}{more}"),

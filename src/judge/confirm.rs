@@ -34,6 +34,22 @@ impl Request {
             again: None,
         }
     }
+
+    /// Requests a look for losses at a pair, for `times` as long as the looks that found some.
+    pub(super) fn for_losses(pair: (usize, usize), times: f64) -> Self {
+        Self {
+            paced: Some(times),
+            ..Self::of(vec![pair])
+        }
+    }
+
+    /// Requests that a test is repeated.
+    pub(super) fn again(test: usize) -> Self {
+        Self {
+            again: Some(test),
+            ..Self::of(Vec::new())
+        }
+    }
 }
 
 /// State of a blamed fault after the second looks so far.
@@ -61,7 +77,7 @@ pub(crate) struct Second<'a> {
 }
 
 /// Result of links measured at the same time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Together {
     /// Best share of the expected sum of all links.
     share: f64,
@@ -70,7 +86,7 @@ struct Together {
 }
 
 /// Results of the second looks at a pair.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Looked {
     /// Best share of the expected rate.
     share: f64,
@@ -130,25 +146,19 @@ impl<'a> Second<'a> {
             let well =
                 each.all(|(pair, share)| share.part() >= observation.floor_of(self.fabric, *pair));
             let pairs: Vec<(usize, usize)> = shares.keys().copied().collect();
-            let known = self.sets.entry(self.by_hosts(&pairs)).or_insert(Together {
-                share: 0.0,
-                well: false,
-            });
+            let known = self.sets.entry(self.by_hosts(&pairs)).or_default();
             known.share = known.share.max(rate / expected);
             known.well |= well;
         }
         if observation.is_single(self.fabric) {
             for (pair, seen) in shares {
-                let (share, rate) = (seen.part(), seen.rate);
+                let share = seen.part();
                 let known = self.pairs.entry(pair).or_insert(Looked {
-                    share,
-                    rate,
                     width: usize::MAX,
-                    well: false,
-                    alone: (0, 0),
+                    ..Looked::default()
                 });
                 known.share = known.share.max(share);
-                known.rate = known.rate.max(rate);
+                known.rate = known.rate.max(seen.rate);
                 let width = observation.width(self.fabric, pair);
                 let is_short = share < observation.floor_of(self.fabric, pair);
                 if width == 1 {
@@ -209,9 +219,10 @@ impl<'a> Second<'a> {
     /// State of a fault, and the measurements that it still needs. `blamed` lists all faults.
     pub(crate) fn standing(&self, fault: &Fault, blamed: &[Fault]) -> Standing {
         match fault {
-            Fault::Place(place @ (Place::Up(_) | Place::Down(_))) => self.uplink(*place),
-            Fault::Place(Place::Send(port)) => self.port(*port, true, blamed),
-            Fault::Place(Place::Receive(port)) => self.port(*port, false, blamed),
+            Fault::Place(place) => match place.port() {
+                Some((port, sends)) => self.port(port, sends, blamed),
+                None => self.uplink(*place),
+            },
             Fault::Pair(from, to) => self.pair((*from, *to), blamed),
             Fault::BothWays(port) => self.both_ways(*port, blamed),
             Fault::Shared { .. } | Fault::Path(_) => self.shared(fault, blamed),
@@ -325,21 +336,17 @@ impl<'a> Second<'a> {
     /// Request for a wider fault that these pairs can belong to: other links from the same senders to the same receivers.
     fn wider(&self, pairs: &[(usize, usize)], blamed: &[Fault]) -> Option<Request> {
         let (from, to): (Vec<usize>, Vec<usize>) = pairs.iter().copied().unzip();
-        let fault = Fault::Shared { from, to };
-        let Fault::Shared { from, to } = &fault else {
-            return None;
-        };
         let shifted = |by: usize| -> Vec<(usize, usize)> {
             let pairs = from.iter().enumerate();
             pairs
                 .map(|(at, from)| (*from, to[(at + by) % to.len()]))
                 .collect()
         };
-        let wider = (1..to.len()).map(shifted).find(|wider| {
-            wider
-                .iter()
-                .all(|pair| self.may_send(*pair) && !blamed.contains(&Fault::Pair(pair.0, pair.1)))
-        })?;
+        let is_clean = |(from, to): &(usize, usize)| {
+            self.fabric.may_send((*from, *to)) && !blamed.contains(&Fault::Pair(*from, *to))
+        };
+        let mut all = (1..to.len()).map(shifted);
+        let wider = all.find(|wider| wider.iter().all(is_clean))?;
         self.together(&wider).is_none().then(|| Request::of(wider))
     }
 
@@ -349,7 +356,7 @@ impl<'a> Second<'a> {
         let cleared = self.cleared();
         let blamed = || blamed.iter().filter(|other| !cleared.contains(*other));
         let clean = |from: usize, to: usize| {
-            self.may_send((from, to))
+            self.fabric.may_send((from, to))
                 && !blamed().any(|other| match other {
                     Fault::Place(Place::Send(port)) => *port == from,
                     Fault::Place(Place::Receive(port)) => *port == to,
@@ -383,39 +390,17 @@ impl<'a> Second<'a> {
 
     fn port(&self, port: usize, sends: bool, blamed: &[Fault]) -> Standing {
         let partners = self.partners(port, sends, blamed);
-        let pair = |partner: usize| match sends {
-            true => (port, partner),
-            false => (partner, port),
-        };
+        let pair = |partner: usize| link(port, sends, partner);
+        let end = |partner: usize| Place::of_port(partner, !sends);
         // A deficit with a partner that is at fault itself proves nothing.
-        let is_blamed = |partner: usize| {
-            let place = match sends {
-                true => Place::Receive(partner),
-                false => Place::Send(partner),
-            };
-            blamed.contains(&Fault::Place(place))
-        };
-        let sound = || {
-            partners
-                .iter()
-                .copied()
-                .filter(|partner| !is_blamed(*partner))
-        };
+        let is_sound = |partner: &usize| !blamed.contains(&Fault::Place(end(*partner)));
+        let sound = || partners.iter().copied().filter(is_sound);
         let short: Vec<usize> = sound()
             .filter(|partner| self.said(pair(*partner)) == Said::Short(1))
             .collect();
-        let place = match sends {
-            true => Place::Send(port),
-            false => Place::Receive(port),
-        };
+        let place = Place::of_port(port, sends);
         let (reach, full) = (self.reach(place), self.case.full_with(place));
-        let as_fast = |partner: &usize| {
-            let place = match sends {
-                true => Place::Receive(*partner),
-                false => Place::Send(*partner),
-            };
-            self.capacity(place) >= reach * 0.99
-        };
+        let as_fast = |partner: &usize| self.capacity(end(*partner)) >= reach * 0.99;
         let chosen = self.two_of(sound().filter(as_fast).collect(), &full);
         let mut all = chosen.iter();
         let refuted = all.any(|one| !short.contains(one) && full.contains(one));
@@ -430,7 +415,7 @@ impl<'a> Second<'a> {
             let between = rest.first().map(|second| (*first, *second));
             let evidence = [Some((to, from)), between];
             let evidence = evidence.into_iter().flatten();
-            let may = |pair: &(usize, usize)| self.may_send(*pair) && !told(pair);
+            let may = |pair: &(usize, usize)| self.fabric.may_send(*pair) && !told(pair);
             wanted.extend(evidence.filter(may));
         }
         self.open(wanted)
@@ -442,16 +427,11 @@ impl<'a> Second<'a> {
         /// Maximum number of looks at such a port.
         const MOST_LOOKS: usize = 8;
         const OFTEN: usize = 2;
-        let (port, sends) = match place {
-            Place::Send(port) => (port, true),
-            Place::Receive(port) => (port, false),
-            Place::Up(_) | Place::Down(_) => return self.standing(&Fault::Place(place), blamed),
+        let Some((port, sends)) = place.port() else {
+            return self.uplink(place);
         };
         let partners = self.partners(port, sends, blamed);
-        let pair = |partner: usize| match sends {
-            true => (port, partner),
-            false => (partner, port),
-        };
+        let pair = |partner: usize| link(port, sends, partner);
         let alone = |partner: usize| {
             let looked = self.pairs.get(&pair(partner));
             looked.map_or((0, 0), |looked| looked.alone)
@@ -480,12 +460,8 @@ impl<'a> Second<'a> {
         let (from, to) = pair;
         // A partner that is at fault itself cannot show that a port of the pair is well.
         let others = |sends: bool, port: usize, not: usize| -> Vec<usize> {
-            let end = |other| match sends {
-                true => Place::Receive(other),
-                false => Place::Send(other),
-            };
-            let sound =
-                |other: &usize| *other != not && !blamed.contains(&Fault::Place(end(*other)));
+            let end = |other| Fault::Place(Place::of_port(other, !sends));
+            let sound = |other: &usize| *other != not && !blamed.contains(&end(*other));
             let all = self.partners(port, sends, blamed);
             all.into_iter().filter(sound).collect()
         };
@@ -551,18 +527,21 @@ impl<'a> Second<'a> {
         let open: Vec<Request> = wanted
             .into_iter()
             .filter(|pair| matches!(self.said(*pair), Said::Nothing | Said::Short(2..)))
-            .filter(|pair| self.may_send(*pair))
+            .filter(|pair| self.fabric.may_send(*pair))
             .map(|pair| Request::of(vec![pair]))
             .collect();
-        if open.is_empty() {
-            Standing::Undecided
-        } else {
-            Standing::Open(open)
+        match open.is_empty() {
+            true => Standing::Undecided,
+            false => Standing::Open(open),
         }
     }
+}
 
-    pub(super) fn may_send(&self, pair: (usize, usize)) -> bool {
-        self.fabric.may_send(pair)
+/// The link of a port to a partner, or from it.
+pub(super) fn link(port: usize, sends: bool, partner: usize) -> (usize, usize) {
+    match sends {
+        true => (port, partner),
+        false => (partner, port),
     }
 }
 

@@ -189,10 +189,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
         })
         .collect();
     if requests.is_empty() {
-        requests.extend(loads.into_iter().map(|test| Request {
-            again: Some(test),
-            ..Request::of(Vec::new())
-        }));
+        requests.extend(loads.into_iter().map(Request::again));
     }
     let looks = observations.iter().filter(|one| one.isolated).count();
     if !requests.is_empty() && looks < MOST_LOOKS {

@@ -40,24 +40,18 @@ pub(crate) fn look(view: &View, decision: &Decision) -> Disturbed {
         true => return Disturbed::Stands,
     };
     let is_well = |test: usize| {
-        let places = (0..view.fabric.places()).map(|number| view.fabric.place(number));
+        let places = view.fabric.all_places();
         let passes = places.flat_map(|place| case.passes(place));
         let mut own = passes.filter(|pass| pass.test == test).peekable();
         own.peek().is_some() && own.all(|pass| !is_short(&pass))
     };
     let mut well = Vec::new();
     for test in &short {
-        let repeats = view.all_repeats.iter().filter(|(first, _)| first == test);
-        let repeats: Vec<usize> = repeats.map(|(_, repeat)| *repeat).collect();
+        let repeats: Vec<usize> = view.repeats_of(*test).collect();
         match repeats.iter().find(|repeat| is_well(**repeat)) {
             Some(repeat) => well.push((*test, *repeat)),
             None if repeats.len() >= times => return Disturbed::Stands,
-            None => {
-                return Disturbed::Open(Request {
-                    again: Some(*test),
-                    ..Request::of(Vec::new())
-                });
-            }
+            None => return Disturbed::Open(Request::again(*test)),
         }
     }
     match well.is_empty() {

@@ -9,23 +9,20 @@ use super::case::Pass;
 use super::fabric::{Observation, Place};
 use super::fault::Fault;
 use super::verdict::Writer;
+use super::view::PortView;
 
 impl Writer<'_> {
     /// Counts the connections through a fault that waited for the network. If few did, something else held them up.
     pub(super) fn waits_at(&self, fault: &Fault) -> Vec<String> {
         let cover = fault.cover(&self.view.fabric);
-        let loads = self
-            .view
-            .observations
-            .iter()
-            .filter(|one| !one.isolated && !one.paced);
-        let seen = loads
-            .flat_map(|one| &one.links)
-            .filter(|link| cover.has(link.from, link.to));
+        let all = self.view.observations.iter();
+        let loads = all.filter(|one| !one.isolated && !one.paced);
         let (mut links, mut limiting) = (0, 0);
-        for one in seen {
-            links += one.links;
-            limiting += one.limiting;
+        for one in loads.flat_map(|one| &one.links) {
+            if cover.has(one.from, one.to) {
+                links += one.links;
+                limiting += one.limiting;
+            }
         }
         let told = format!(
             "waits: {limiting} of {links} connections through it waited for their way, not for hosts"
@@ -38,17 +35,10 @@ impl Writer<'_> {
         let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = *fault else {
             return Vec::new();
         };
-        let sound = self
-            .view
-            .ports
-            .iter()
-            .filter(|port| port.broken_frames().is_none())
-            .count();
-        let told = self
-            .view
-            .ports
-            .get(port)
-            .and_then(|port| port.broken_frames());
+        let broken = |port: &PortView| port.counters.broken_frames();
+        let ports = self.view.ports.iter();
+        let sound = ports.filter(|port| broken(port).is_none()).count();
+        let told = self.view.ports.get(port).and_then(broken);
         let told = told.map(|told| format!("{told} at its interface, none at {sound} others"));
         told.into_iter().collect()
     }
@@ -140,12 +130,8 @@ impl Writer<'_> {
                 |one: &Observation| self.view.repeats.values().any(|test| *test == one.test);
             all.filter(move |one| one.isolated && one.paced == paced && !repeats(one))
         };
-        for observation in isolated() {
-            for link in observation
-                .links
-                .iter()
-                .filter(|link| concerns(link.from, link.to))
-            {
+        for link in isolated().flat_map(|one| &one.links) {
+            if concerns(link.from, link.to) {
                 partners.extend([link.from, link.to]);
             }
         }
@@ -203,17 +189,13 @@ impl Writer<'_> {
     }
 
     pub(super) fn limits_of(&self, place: Place) -> Vec<String> {
-        let (Place::Send(port) | Place::Receive(port)) = place else {
+        let Some((port, _)) = place.port() else {
             return Vec::new();
         };
         let node = self.view.ports[port].node;
-        let mut limits: Vec<String> = self
-            .view
-            .limits
-            .iter()
-            .filter(|((_, host), _)| *host == node)
-            .map(|(_, limit)| limit.clone())
-            .collect();
+        let limits = self.view.limits.iter();
+        let limits = limits.filter(|((_, host), _)| *host == node);
+        let mut limits: Vec<String> = limits.map(|(_, limit)| limit.clone()).collect();
         limits.dedup();
         limits.truncate(2);
         limits

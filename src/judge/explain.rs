@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::fabric::Place;
 use super::fault::Fault;
-use super::guesses::{FEW_PORTS, is_group, neighbours, reversed, short_links};
+use super::guesses::{FEW_PORTS, neighbours, reversed, short_links};
 use super::predict::{Member, Model, deviation};
 use super::thresholds::{FAR, GROUPS_FROM, GUESS_WITHIN, INSEPARABLE};
 
@@ -106,13 +106,10 @@ impl Model<'_> {
             };
         }
         let varying = set.members.iter().filter(|member| member.varies);
+        let all = set.members.iter();
         Explanation {
             varying: varying.map(|member| member.fault.clone()).collect(),
-            faults: set
-                .members
-                .iter()
-                .map(|member| member.fault.clone())
-                .collect(),
+            faults: all.map(|member| member.fault.clone()).collect(),
             set,
             candidates,
         }
@@ -120,10 +117,22 @@ impl Model<'_> {
 
     /// Faults that explain the observations as well as one of the found faults: hosts cannot tell them apart.
     pub(super) fn rivals(&self, found: &Explanation, fault: &Fault) -> Vec<Fault> {
-        let at = found.faults.iter().position(|known| known == fault);
-        at.map_or_else(Vec::new, |at| {
-            self.rivals_of(&found.set, at, &found.candidates)
-        })
+        let mut faults = found.faults.iter();
+        let Some(at) = faults.position(|known| known == fault) else {
+            return Vec::new();
+        };
+        let set = &found.set;
+        let fewer = self.without(set, at);
+        let mut rivals: Vec<Fault> = Vec::new();
+        for rival in found.candidates.iter().filter(|one| !set.has(&one.fault)) {
+            // A higher price for a rarer fault does not make it a worse explanation.
+            let dearer = (rival.price - set.members[at].price).max(0.0);
+            let is_alike = self.with(&fewer, rival).cost - dearer <= set.cost + INSEPARABLE;
+            if is_alike && !rivals.contains(&rival.fault) {
+                rivals.push(rival.fault.clone());
+            }
+        }
+        rivals
     }
 
     /// The cheapest set of at most `most` faults. Stops early if no set can become cheaper than `known`.
@@ -191,13 +200,10 @@ impl Model<'_> {
         let enough = best.as_ref().map_or(f64::INFINITY, |best| {
             best.of_looks.iter().sum::<f64>() + GUESS_WITHIN
         });
-        let off = |one: &Member| -> f64 {
-            let with = self.with(set, &Rc::new(one.clone()));
-            with.of_looks.iter().sum()
-        };
+        let off = |one: &Rc<Member>| self.with(set, one).of_looks.iter().sum::<f64>();
         let mut guesses: Vec<(f64, &Fault)> = groups
             .iter()
-            .filter(|one| is_group(&one.fault))
+            .filter(|one| matches!(one.fault, Fault::Shared { .. }))
             .map(|one| (off(one), &one.fault))
             .filter(|(off, _)| *off < enough)
             .collect();
@@ -224,10 +230,8 @@ impl Model<'_> {
     fn grow(&self, set: &Set, guess: Vec<Fault>) -> Set {
         let ports = self.fabric.ports.len();
         let with = |faults: &[Fault]| {
-            let members = faults
-                .iter()
-                .map(|fault| Rc::new(self.member(fault.clone(), false)));
-            let members: Vec<Rc<Member>> = members.collect();
+            let member = |fault: &Fault| Rc::new(self.member(fault.clone(), false));
+            let members: Vec<Rc<Member>> = faults.iter().map(member).collect();
             self.set_of([&set.members[..], &members].concat(), set, &members)
         };
         let (mut best, mut known) = (guess.clone(), with(&guess));
@@ -289,30 +293,11 @@ impl Model<'_> {
         self.set_of(members, set, &[out])
     }
 
-    fn rivals_of(&self, set: &Set, at: usize, candidates: &[Rc<Member>]) -> Vec<Fault> {
-        let fewer = self.without(set, at);
-        let mut rivals: Vec<Fault> = Vec::new();
-        for rival in candidates.iter().filter(|one| !set.has(&one.fault)) {
-            // A higher price for a rarer fault does not make it a worse explanation.
-            let dearer = (rival.price - set.members[at].price).max(0.0);
-            let is_alike = self.with(&fewer, rival).cost - dearer <= set.cost + INSEPARABLE;
-            if is_alike && !rivals.contains(&rival.fault) {
-                rivals.push(rival.fault.clone());
-            }
-        }
-        rivals
-    }
-
     /// Possible single faults: places that fall short, pairs that do with one link per port, and ports that do in both directions.
     fn candidates(&self) -> Vec<Rc<Member>> {
         let mut faults: Vec<Fault> = self.short_places();
-        let pairs = self.short_pairs();
-        faults.extend(
-            pairs
-                .iter()
-                .take(MOST_CANDIDATES)
-                .map(|pair| Fault::Pair(pair.0, pair.1)),
-        );
+        let pairs = self.short_pairs().into_iter().take(MOST_CANDIDATES);
+        faults.extend(pairs.map(|(from, to)| Fault::Pair(from, to)));
         let sends = |port: usize| faults.contains(&Fault::Place(Place::Send(port)));
         let receives = |port: usize| faults.contains(&Fault::Place(Place::Receive(port)));
         let both = (0..self.fabric.ports.len()).filter(|port| sends(*port) && receives(*port));

@@ -51,6 +51,25 @@ pub enum Place {
     Down(usize),
 }
 
+impl Place {
+    /// A direction of a port: out of its host, or into it.
+    pub(super) fn of_port(port: usize, sends: bool) -> Self {
+        match sends {
+            true => Self::Send(port),
+            false => Self::Receive(port),
+        }
+    }
+
+    /// Port, and true for the direction out of its host; `None` for an uplink.
+    pub(super) fn port(self) -> Option<(usize, bool)> {
+        match self {
+            Self::Send(port) => Some((port, true)),
+            Self::Receive(port) => Some((port, false)),
+            Self::Up(_) | Self::Down(_) => None,
+        }
+    }
+}
+
 impl Fabric {
     /// Number of places.
     pub fn places(&self) -> usize {
@@ -76,6 +95,17 @@ impl Fabric {
             (Some(group), false) => Place::Up(group),
             (Some(group), true) => Place::Down(group),
         }
+    }
+
+    /// All places, in the order of their numbers.
+    pub(super) fn all_places(&self) -> impl Iterator<Item = Place> {
+        (0..self.places()).map(move |number| self.place(number))
+    }
+
+    /// Both directions of every port.
+    pub(super) fn port_places(&self) -> impl Iterator<Item = Place> {
+        let ports = 0..self.ports.len();
+        ports.flat_map(|port| [Place::Send(port), Place::Receive(port)])
     }
 
     /// Share of the expected rate that must pass the place with this number.
@@ -302,13 +332,8 @@ impl Observation {
             .into_iter()
             .filter(|(_, expected)| *expected > 0.0 && expected.is_finite())
             .map(|(pair, expected)| {
-                (
-                    pair,
-                    Share {
-                        expected,
-                        rate: 0.0,
-                    },
-                )
+                let rate = 0.0;
+                (pair, Share { expected, rate })
             })
             .collect();
         for link in &self.links {

@@ -81,8 +81,8 @@ impl Fault {
             mask
         };
         let group = |group: usize| -> (Vec<bool>, Vec<bool>) {
-            let mut inside = fabric.ports.iter().map(|port| port.group == Some(group));
-            let inside: Vec<bool> = inside.by_ref().collect();
+            let inside = fabric.ports.iter().map(|port| port.group == Some(group));
+            let inside: Vec<bool> = inside.collect();
             let outside = inside.iter().map(|is| !is).collect();
             (inside, outside)
         };
@@ -97,9 +97,7 @@ impl Fault {
             }
             Self::Pair(from, to) => (of(&[*from]), of(&[*to])),
             Self::Shared { from, to } => (of(from), of(to)),
-            Self::BothWays(port) => {
-                return Cover::Either(of(&[*port]));
-            }
+            Self::BothWays(port) => return Cover::Either(of(&[*port])),
             Self::Path(pairs) => return Cover::Pairs(pairs.clone()),
         };
         Cover::Both(from, to)

@@ -20,11 +20,8 @@ impl Model<'_> {
         let mut guesses: BTreeSet<(Vec<usize>, Vec<usize>)> = BTreeSet::new();
         guesses.insert((all.clone(), all.clone()));
         let mut group = |inside: Vec<usize>| {
-            let outside: Vec<usize> = all
-                .iter()
-                .copied()
-                .filter(|one| !inside.contains(one))
-                .collect();
+            let outside = all.iter().copied();
+            let outside: Vec<usize> = outside.filter(|one| !inside.contains(one)).collect();
             guesses.insert((inside.clone(), all.clone()));
             guesses.insert((all.clone(), inside.clone()));
             guesses.insert((inside.clone(), outside.clone()));
@@ -158,10 +155,6 @@ pub(super) fn short_links(fabric: &Fabric, look: &Look<'_>) -> Vec<((usize, usiz
     let mut short: Vec<((usize, usize), f64)> = short.collect();
     short.sort_by_key(|one| one.0);
     short
-}
-
-pub(super) fn is_group(fault: &Fault) -> bool {
-    matches!(fault, Fault::Shared { .. })
 }
 
 /// The group in the reverse direction; `None` if that is the same.

@@ -49,9 +49,8 @@ pub(crate) fn judge(fabric: &Fabric, observations: &[Observation]) -> Finding {
         .filter(|one| one.width(fabric, first.pair) == 1);
     let alone = alone.filter_map(|one| one.shares().get(&first.pair).map(|share| share.part()));
     let alone = alone.reduce(f64::max);
-    let again = looks(true)
-        .map(|(_, victim)| victim)
-        .find(|victim| victim.pair == first.pair);
+    let mut again = looks(true).map(|(_, victim)| victim);
+    let again = again.find(|victim| victim.pair == first.pair);
     let mut open = Vec::new();
     if alone.is_none() {
         open.push(Request::of(vec![first.pair]));
@@ -63,17 +62,11 @@ pub(crate) fn judge(fabric: &Fabric, observations: &[Observation]) -> Finding {
         });
     }
     match (alone, again) {
-        (Some(alone), Some(again)) => {
-            let better = if again.share > first.share {
-                again
-            } else {
-                first
-            };
-            match alone >= floor(&first) && again.share < floor(&again) {
-                true => Finding::Confirmed(better),
-                false => Finding::Undecided(first),
-            }
-        }
+        (Some(alone), Some(again)) => match alone >= floor(&first) && again.share < floor(&again) {
+            true if again.share > first.share => Finding::Confirmed(again),
+            true => Finding::Confirmed(first),
+            false => Finding::Undecided(first),
+        },
         _ => Finding::Open(open),
     }
 }

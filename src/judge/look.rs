@@ -137,9 +137,8 @@ impl<'a> Look<'a> {
 
     /// True if the host of a port was at its own limit.
     pub(super) fn host_is_limited(&self, fabric: &Fabric, place: Place) -> bool {
-        let limited =
-            host_of(fabric, place).and_then(|host| self.observation.host_limited.get(host));
-        limited.is_some_and(|limited| *limited)
+        let host = host_of(fabric, place);
+        host.and_then(|host| self.observation.host_limited.get(host)) == Some(&true)
     }
 
     /// Share of the time that the host of a port waited for a processor.
@@ -151,10 +150,7 @@ impl<'a> Look<'a> {
 
 /// Host of a port direction; `None` for an uplink.
 fn host_of(fabric: &Fabric, place: Place) -> Option<usize> {
-    match place {
-        Place::Send(port) | Place::Receive(port) => Some(fabric.ports[port].host),
-        Place::Up(_) | Place::Down(_) => None,
-    }
+    place.port().map(|(port, _)| fabric.ports[port].host)
 }
 
 /// For each place, the only flow through it. `None` if flows share a place.

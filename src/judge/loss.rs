@@ -59,7 +59,7 @@ impl Losses {
         let undecided = decision.undecided.iter().map(|(fault, _)| fault);
         let shared = |fault: &&Fault| {
             let is_uplink = matches!(fault, Fault::Place(Place::Up(_) | Place::Down(_)));
-            is_uplink || matches!(fault, Fault::Shared { .. } | Fault::Path(_))
+            is_uplink || fault.is_shared()
         };
         let narrow = confirmed.chain(undecided).filter(shared);
         let narrow: Vec<Cover> = narrow.map(|fault| fault.cover(fabric)).collect();
@@ -172,11 +172,7 @@ pub(crate) fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -
         let open: Vec<Request> = partners
             .iter()
             .filter(|pair| !alone.contains_key(pair))
-            .map(|pair| Request {
-                pairs: vec![*pair],
-                paced: Some(times),
-                again: None,
-            })
+            .map(|pair| Request::for_losses(*pair, times))
             .collect();
         if !open.is_empty() {
             losses.open.extend(open);
@@ -227,11 +223,8 @@ fn add_broken(fabric: &Fabric, observations: &[Observation], losses: &mut Losses
                 .filter(into)
                 .filter_map(move |one| one.frames.get(port))
         };
-        let (mut received, mut broken) = (0_u64, 0_u64);
-        for frames in seen(false) {
-            received = received.saturating_add(frames.received);
-            broken = broken.saturating_add(frames.broken);
-        }
+        let received = sum(seen(false).map(|frames| frames.received));
+        let broken = sum(seen(false).map(|frames| frames.broken));
         if broken == 0 || told(losses, &fault) {
             continue;
         }
@@ -250,13 +243,9 @@ fn add_broken(fabric: &Fabric, observations: &[Observation], losses: &mut Losses
             // `LOSSES_TO_SEE` broken frames should arrive if the rate stays as before.
             let looks = seen(false).count().max(1) as f64;
             let times = (LOSSES_TO_SEE * looks / broken as f64).max(1.0);
-            losses
-                .open
-                .extend(pairs.into_iter().take(PARTNERS).map(|pair| Request {
-                    pairs: vec![pair],
-                    paced: Some(times),
-                    again: None,
-                }));
+            let pairs = pairs.into_iter().take(PARTNERS);
+            let requests = pairs.map(|pair| Request::for_losses(pair, times));
+            losses.open.extend(requests);
         } else if again.iter().all(|broken| *broken) {
             losses.broken.push((fault, share));
         } else {

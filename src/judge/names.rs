@@ -24,25 +24,23 @@ pub(crate) fn floor_text(plan: &RunPlan) -> String {
 
 /// The floor by which a fault was judged, in words.
 pub(crate) fn floor_text_of(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
-    match own_floor(sheet, culprit) {
+    match sheet.direction(culprit).and_then(|one| one.floor) {
         Some(floor) => format!("{} by the ports like it", percent(floor)),
         None if plan.criteria.peers => percent(plan.criteria.floor),
         None => floor_text(plan),
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{} %", (share * 1e6).round() / 1e4)
+/// Words for what a list of `all` things leaves out after the first `shown`, such as `; and 3 more`; empty if that is nothing.
+pub(crate) fn and_more(all: usize, shown: usize, before: &str) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        more => format!("{before}and {more} more"),
+    }
 }
 
-/// Floor of a port direction, if it differs from that of the run.
-fn own_floor(sheet: &Sheet, culprit: &Culprit) -> Option<f64> {
-    let direction = match culprit {
-        Culprit::Send(port) => sheet.ports.get(*port)?.send,
-        Culprit::Receive(port) => sheet.ports.get(*port)?.receive,
-        _ => None,
-    };
-    direction?.floor
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e6).round() / 1e4)
 }
 
 /// Result of the second looks at an undecided fault.
@@ -59,6 +57,8 @@ pub(crate) enum Alone {
 /// Result of a fault alone, or of looks that were well even with other links. For an uplink or a shared fault, the sum of all links through it.
 pub(crate) fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
     let asked = plan.criteria.min_rate_bits_per_s;
+    let own = sheet.direction(&fault.culprit);
+    let own_floor = own.and_then(|one| one.floor).unwrap_or(0.0);
     let floor_at = |port: usize, expected: f64| {
         let ceiling = sheet.ports.get(port).and_then(|one| one.ceiling_bits_per_s);
         let asked = asked.zip(ceiling).map(|(rate, ceiling)| {
@@ -66,9 +66,7 @@ pub(crate) fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Al
             // Equal reverse traffic lowers the capacity a little, but not the requested rate.
             rate / if rate <= expected { expected } else { ceiling }
         });
-        asked
-            .unwrap_or(plan.criteria.floor)
-            .max(own_floor(sheet, &fault.culprit).unwrap_or(0.0))
+        asked.unwrap_or(plan.criteria.floor).max(own_floor)
     };
     let looks: Vec<(f64, f64)> = if fault.culprit.is_uplink() || fault.culprit.is_shared() {
         let (rate, expected) = fault.direct_evidence().fold((0.0, 0.0), |sum, one| {
@@ -119,23 +117,18 @@ pub(crate) fn name_of(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Stri
 
 /// Name of a culprit, such as `n07 receive (switch port Eth1/7)`.
 pub(crate) fn name(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
-    let label = |port: usize| sheet.ports.get(port).map_or("", |port| port.label.as_str());
+    let label = |port: usize| sheet.label(port);
     let port = |port: usize, direction: &str| {
         let node = sheet.ports.get(port).map_or(0, |port| port.node);
-        let at = plan
-            .nodes
-            .get(node)
-            .and_then(|node| node.switch_port.as_ref());
-        match at {
+        let node = plan.nodes.get(node);
+        match node.and_then(|node| node.switch_port.as_ref()) {
             Some(at) => format!("{} {direction} (switch port {at})", label(port)),
             None => format!("{} {direction}", label(port)),
         }
     };
-    let group = |group: usize| {
-        sheet
-            .uplinks
-            .get(group)
-            .map_or("", |one| one.group.as_str())
+    let group = |number: usize| {
+        let uplink = sheet.uplinks.get(number);
+        uplink.map_or("", |one| one.group.as_str())
     };
     match culprit {
         Culprit::Send(number) => port(*number, "send"),

@@ -1,12 +1,11 @@
 //! Builds the judge's view from plan, hosts and measurements.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
-use crate::record::InterfaceCounters;
-use crate::record::TcpInfo;
-use crate::record::{self, Basis, HeldBy, HostRecord, Measured, TestRecord};
+use crate::record::{self, Basis, HeldBy, HostRecord, InterfaceCounters, Measured, TcpInfo};
+use crate::record::{TestRecord, first_nodes};
 use crate::stats::ceiling::Framing;
 use crate::units::sum;
 
@@ -43,26 +42,17 @@ impl View {
             .collect();
         let mut view = Self {
             fabric: Fabric {
-                ports: Vec::new(),
                 groups: groups.len(),
                 uplink_floor: plan.criteria.floor,
-                behind: BTreeSet::new(),
+                ..Fabric::default()
             },
-            ports: Vec::new(),
             groups,
             basis: Basis::Ordered,
-            observations: Vec::new(),
-            limits: BTreeMap::new(),
-            repeats: BTreeMap::new(),
-            all_repeats: Vec::new(),
-            stretches: BTreeMap::new(),
-            unfit: BTreeMap::new(),
+            ..Self::default()
         };
-        for (node, host) in hosts.iter().enumerate() {
-            if host.host_index == node {
-                for rail in 0..rails {
-                    view.add_port(plan, hosts, node, rail);
-                }
+        for (node, _) in first_nodes(hosts) {
+            for rail in 0..rails {
+                view.add_port(plan, hosts, node, rail);
             }
         }
         view
@@ -115,13 +105,12 @@ impl View {
     /// Adds the counters of each port's interface in a test.
     fn count(&mut self, hosts: &[HostRecord], test: &TestRecord) {
         for port in &mut self.ports {
-            let interface = hosts[port.node].rails.get(port.rail);
-            let interface = interface.and_then(|rail| rail.interface.as_ref());
-            let measured = test.nodes[port.node]
-                .iter()
-                .flat_map(|node| &node.interfaces);
-            for (_, counters) in measured.filter(|(name, _)| Some(name) == interface) {
-                port.counters = port.counters.with(counters, u64::saturating_add);
+            let interface = port.interface(hosts);
+            let nodes = test.nodes[port.node].iter();
+            for (name, counters) in nodes.flat_map(|node| &node.interfaces) {
+                if Some(name.as_str()) == interface {
+                    port.counters = port.counters.with(counters, u64::saturating_add);
+                }
             }
         }
     }
@@ -145,11 +134,8 @@ impl View {
         };
         let address = host.rails.get(rail);
         let interface = address.and_then(|port| host.interface_of(port));
-        let timestamps = host
-            .facts
-            .settings
-            .iter()
-            .find(|(name, _)| name == "net.ipv4.tcp_timestamps");
+        let mut settings = host.facts.settings.iter();
+        let timestamps = settings.find(|(name, _)| name == "net.ipv4.tcp_timestamps");
         let speed_bits_per_s = speed.map(|(speed, _)| speed);
         let v6 = address.is_some_and(|port| port.address.is_ipv6());
         // A smaller requested segment size also makes packets smaller.
@@ -176,19 +162,13 @@ impl View {
             counters: InterfaceCounters::default(),
         });
         let group = plan.nodes[node].group.as_ref();
-        let last = &self.ports[self.ports.len() - 1];
-        let ceiling = last
-            .speed_bits_per_s
-            .map(|speed| last.framing.payload_ceiling(speed as f64, 0.0));
+        let ceiling = self.ceiling(self.ports.len() - 1);
         let asked = plan.criteria.min_rate_bits_per_s.zip(ceiling);
         self.fabric.ports.push(Port {
             host: node,
             rail,
             group: group.and_then(|group| self.groups.iter().position(|(name, _)| name == group)),
-            floor: match asked {
-                Some((rate, ceiling)) => rate as f64 / ceiling,
-                None => plan.criteria.floor,
-            },
+            floor: asked.map_or(plan.criteria.floor, |(rate, ceiling)| rate as f64 / ceiling),
             asked: plan.criteria.min_rate_bits_per_s.map(|rate| rate as f64),
             gone: false,
         });
@@ -196,13 +176,11 @@ impl View {
 
     fn add_test(&mut self, plan: &RunPlan, hosts: &[HostRecord], test: &Test, record: &TestRecord) {
         // A lookup for each lane would take long with 65,000 of them.
-        let port_of: Vec<Vec<usize>> = (0..hosts.len())
-            .map(|node| {
-                (0..test.rails.max(1))
-                    .map(|rail| self.port_at(hosts, node, rail))
-                    .collect()
-            })
-            .collect();
+        let ports_of = |node: usize| {
+            let rails = 0..test.rails.max(1);
+            rails.map(|rail| self.port_at(hosts, node, rail)).collect()
+        };
+        let port_of: Vec<Vec<usize>> = (0..hosts.len()).map(ports_of).collect();
         let ends = |lane: &Lane| {
             let rail = test.rail_of(lane.stream);
             (port_of[lane.from][rail], port_of[lane.to][rail])
@@ -288,8 +266,7 @@ impl View {
     ) {
         let mut taken = vec![0.0; self.fabric.places()];
         for (number, port) in self.ports.iter().enumerate() {
-            let rail = hosts[port.node].rails.get(port.rail);
-            let interface = rail.and_then(|rail| rail.interface.as_deref());
+            let interface = port.interface(hosts);
             let label = &plan.nodes[port.node].label;
             for (place, sends) in [(Place::Send(number), true), (Place::Receive(number), false)] {
                 let part = unfit::foreign(test, label, interface, sends);
@@ -311,12 +288,10 @@ impl View {
         /// Maximum bytes of segments in one packet of a backlog, since hosts merge segments that arrive together.
         const MERGED: u32 = 65_535;
         let of = |port: &PortView| {
-            let rail = hosts[port.node].rails.get(port.rail);
-            let interface = rail.and_then(|rail| rail.interface.as_ref());
-            let nodes = test.nodes.get(port.node).into_iter().flatten();
-            let mut counted = nodes.flat_map(|node| &node.interfaces);
-            let counters = counted.find(|(name, _)| Some(name) == interface);
+            let interface = port.interface(hosts);
             let node = test.nodes.get(port.node).and_then(Option::as_ref);
+            let mut counted = node.into_iter().flat_map(|node| &node.interfaces);
+            let counters = counted.find(|(name, _)| Some(name.as_str()) == interface);
             let backlog = node.map_or(0, |node| node.backlog_drops);
             let segments = u64::from(MERGED / port.framing.payload_bytes().max(1));
             let backlog = backlog.saturating_mul(segments.max(1));
@@ -357,15 +332,13 @@ impl View {
                     let (from, to) = ends(&lane);
                     pair = pair.or(Some((from, to)));
                     route.extend(self.fabric.way(from, to));
-                    cap = cap.min(
-                        test.rate_of(&lane)
-                            .map_or(f64::INFINITY, |rate| rate as f64),
-                    );
+                    let most = test.rate_of(&lane);
+                    cap = cap.min(most.map_or(f64::INFINITY, |rate| rate as f64));
                 }
-                match next.get(&(lane.boundary + 1, lane.to, lane.to_slot)) {
-                    Some(onward) => lane = *onward,
-                    None => break,
-                }
+                let Some(onward) = next.get(&(lane.boundary + 1, lane.to, lane.to_slot)) else {
+                    break;
+                };
+                lane = *onward;
             }
             if let Some(pair) = pair {
                 let known = flows.entry((route, pair)).or_insert((0.0, 0.0));
@@ -392,12 +365,10 @@ impl View {
             let first = port.node;
             let nodes = host::nodes_of(hosts, first);
             observation.waiting[first] = host::waiting(record, &nodes);
-            let rail = hosts[first].rails.get(port.rail);
-            let interface = rail.and_then(|rail| rail.interface.as_deref());
             let limit = port
                 .slot_limit
                 .clone()
-                .or_else(|| host::port_limit(record, first, interface))
+                .or_else(|| host::port_limit(record, first, port.interface(hosts)))
                 .or_else(|| host::limit(record, &nodes))
                 .or_else(|| host::receive_limit(record, test.phases, &nodes));
             if let Some(limit) = limit {

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::plan::RunPlan;
-use crate::record::HostRecord;
-use crate::record::Interface;
+use crate::record::{HostRecord, Interface, first_nodes};
 
 /// One sentence for each port that differs from its order, or from the other ports where nothing was ordered.
 pub(crate) fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
@@ -27,10 +26,8 @@ pub(crate) fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
             }
         }
         let mtu = port.interface.mtu_bytes;
-        if let Some(ordered) = port
-            .ordered_mtu
-            .filter(|ordered| *ordered != mtu && mtu > 0)
-        {
+        let other = port.ordered_mtu.filter(|ordered| *ordered != mtu);
+        if let Some(ordered) = other.filter(|_| mtu > 0) {
             findings.push(format!(
                 "{} has MTU {mtu}, ordered is {ordered}",
                 port.label
@@ -75,25 +72,21 @@ struct DataPort<'a> {
 }
 
 fn ports<'a>(plan: &RunPlan, hosts: &'a [HostRecord]) -> Vec<DataPort<'a>> {
-    let firsts = hosts.iter().enumerate();
-    let firsts = firsts.filter(|(node, host)| host.host_index == *node);
-    firsts
-        .flat_map(|(node, host)| {
-            host.rails
-                .iter()
-                .enumerate()
-                .filter_map(move |(rail, port)| {
-                    let interface = host.interface_of(port)?;
-                    Some(DataPort {
-                        label: format!("{} {}", plan.nodes[node].label, interface.name),
-                        rail,
-                        ordered: plan.nodes[node].speed_bits_per_s,
-                        ordered_mtu: plan.nodes[node].mtu_bytes.or(plan.criteria.mtu_bytes),
-                        interface,
-                    })
-                })
+    let ports = first_nodes(hosts).flat_map(|(node, host)| {
+        let spec = &plan.nodes[node];
+        let rails = host.rails.iter().enumerate();
+        rails.filter_map(move |(rail, port)| {
+            let interface = host.interface_of(port)?;
+            Some(DataPort {
+                label: format!("{} {}", spec.label, interface.name),
+                rail,
+                ordered: spec.speed_bits_per_s,
+                ordered_mtu: spec.mtu_bytes.or(plan.criteria.mtu_bytes),
+                interface,
+            })
         })
-        .collect()
+    });
+    ports.collect()
 }
 
 /// Ports whose figure differs from that of most ports of the same rail. With fewer than three ports, none is odd.

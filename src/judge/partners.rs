@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use numbers::whole;
 
-use super::confirm::{Request, Said, Second};
+use super::confirm::{Request, Said, Second, link};
 use super::fabric::Place;
 use super::fault::Fault;
 
@@ -13,43 +13,28 @@ const FEW: usize = 8;
 
 impl Second<'_> {
     pub(super) fn capacity(&self, place: Place) -> f64 {
-        let number = self.fabric.number(place);
-        self.capacities
-            .get(number)
-            .copied()
-            .unwrap_or(f64::INFINITY)
+        let known = self.capacities.get(self.fabric.number(place));
+        known.copied().unwrap_or(f64::INFINITY)
     }
 
     /// Highest rate that a port can be shown to carry: its own capacity, or that of its fastest possible partner if that is less.
     pub(super) fn reach(&self, place: Place) -> f64 {
         let ports = 0..self.fabric.ports.len();
-        let partners: Vec<Place> = match place {
-            Place::Send(port) => ports
-                .filter(|other| self.may_send((port, *other)))
-                .map(Place::Receive)
-                .collect(),
-            Place::Receive(port) => ports
-                .filter(|other| self.may_send((*other, port)))
-                .map(Place::Send)
-                .collect(),
-            Place::Up(_) | Place::Down(_) => Vec::new(),
-        };
-        let fastest = partners.into_iter().map(|place| self.capacity(place));
+        let partners = ports.filter_map(|other| {
+            let (port, sends) = place.port()?;
+            let may_send = self.fabric.may_send(link(port, sends, other));
+            may_send.then_some(Place::of_port(other, !sends))
+        });
+        let fastest = partners.map(|place| self.capacity(place));
         self.capacity(place).min(fastest.fold(0.0, f64::max))
     }
 
     /// Partners to measure a port with, the best first: as fast as the port, not blamed, in its group, and with the smallest deficit.
     /// Leaves out ports of its own host and of other rails.
     pub(super) fn partners(&self, port: usize, sends: bool, blamed: &[Fault]) -> Vec<usize> {
-        let place = |other| match sends {
-            true => Place::Receive(other),
-            false => Place::Send(other),
-        };
+        let place = |other| Place::of_port(other, !sends);
         let own = self.fabric.ports[port];
-        let reach = self.reach(match sends {
-            true => Place::Send(port),
-            false => Place::Receive(port),
-        });
+        let reach = self.reach(Place::of_port(port, sends));
         let mut all: Vec<(bool, bool, bool, u64, usize)> = (0..self.fabric.ports.len())
             .filter(|other| {
                 let other = self.fabric.ports[*other];
@@ -58,10 +43,7 @@ impl Second<'_> {
             .map(|other| {
                 let is_blamed = blamed.iter().any(|fault| match fault {
                     Fault::Place(blamed) => *blamed == place(other),
-                    Fault::Pair(from, to) => match sends {
-                        true => (*from, *to) == (port, other),
-                        false => (*from, *to) == (other, port),
-                    },
+                    Fault::Pair(from, to) => (*from, *to) == link(port, sends, other),
                     Fault::BothWays(port) => *port == other,
                     Fault::Shared { .. } | Fault::Path(_) => false,
                 });

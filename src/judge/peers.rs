@@ -67,7 +67,7 @@ pub fn behind(case: &Case<'_>, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<
     let all: Vec<Behind> = shares
         .into_iter()
         .map(|(place, (mut shares, members))| Behind {
-            place: case.place(place),
+            place: case.fabric.place(place),
             share: median(&mut shares),
             members,
             tests: shares.len(),
@@ -173,11 +173,7 @@ fn classes(
     }
     let mut classes: BTreeMap<Class, Vec<(usize, f64)>> = BTreeMap::new();
     for (number, port) in view.ports.iter().enumerate() {
-        if observation
-            .host_limited
-            .get(port.node)
-            .is_some_and(|at| *at)
-        {
+        if observation.host_limited.get(port.node) == Some(&true) {
             continue;
         }
         for (sends, place) in [(true, Place::Send(number)), (false, Place::Receive(number))] {
@@ -209,7 +205,8 @@ pub fn sentence(view: &View, odd: &Odd) -> String {
     )
 }
 
-fn named(view: &View, place: Place) -> (&str, &'static str) {
+/// Label of a port, and the word for its direction.
+pub(super) fn named(view: &View, place: Place) -> (&str, &'static str) {
     let (port, direction) = match place {
         Place::Send(port) => (port, "send"),
         Place::Receive(port) | Place::Up(port) | Place::Down(port) => (port, "receive"),

@@ -83,13 +83,10 @@ impl<'a> Model<'a> {
             vague_of_sound: Vec::new(),
             ruled_out,
         };
-        let looks = || case.looks.iter().enumerate();
-        model.vague_of_sound = looks()
-            .map(|(_, look)| model.vague_of_sound(look))
-            .collect();
-        model.sound = looks()
-            .map(|(number, look)| model.cost_of_sound(number, look))
-            .collect();
+        let looks = case.looks.iter();
+        model.vague_of_sound = looks.map(|look| model.vague_of_sound(look)).collect();
+        let costs = (0..case.looks.len()).map(|number| model.cost_of_sound(number));
+        model.sound = costs.collect();
         model
     }
 
@@ -190,11 +187,8 @@ impl<'a> Model<'a> {
     /// Predicts what passes each place of a look with these faults. `None` if they change nothing there.
     pub(super) fn predict(&self, number: usize, members: &[&Member]) -> Option<Predicted> {
         let look = &self.looks()[number];
-        let felt: Vec<&Member> = members
-            .iter()
-            .copied()
-            .filter(|one| one.binds[number])
-            .collect();
+        let felt = members.iter().copied();
+        let felt: Vec<&Member> = felt.filter(|one| one.binds[number]).collect();
         if felt.is_empty() {
             return None;
         }
@@ -316,7 +310,8 @@ impl<'a> Model<'a> {
         self.vague(look, &observation.flows, &look.rates, &by_chance, &is_full)
     }
 
-    fn cost_of_sound(&self, number: usize, look: &Look<'_>) -> f64 {
+    fn cost_of_sound(&self, number: usize) -> f64 {
+        let look = &self.looks()[number];
         if !look.tells_rates() {
             return 0.0;
         }

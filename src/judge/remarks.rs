@@ -34,11 +34,9 @@ impl Writer<'_> {
             let cache = "what went into files went into the page cache of the hosts: no figure here is that of a disk";
             remarks.push(slow.map_or_else(|| cache.to_owned(), |slow| slow.why.clone()));
         }
-        let ports =
-            (0..self.view.ports.len()).flat_map(|port| [Place::Send(port), Place::Receive(port)]);
-        let left = ports
-            .filter(|place| self.case.is_left_to_chance(*place))
-            .count();
+        let ports = self.view.fabric.port_places();
+        let left = ports.filter(|place| self.case.is_left_to_chance(*place));
+        let left = left.count();
         if left > 0 {
             remarks.push(format!(
                 "figures of {left} port directions leave out tests in which an uplink on their way was full: there the uplink is judged, by its sum"
@@ -57,7 +55,8 @@ impl Writer<'_> {
     fn broken(&self, faults: &[FaultSheet]) -> impl Iterator<Item = String> {
         let ports = self.view.ports.iter().enumerate();
         ports.filter_map(|(number, port)| {
-            let told = port.broken_frames()?;
+            // They count even if TCP hid them, since they are below TCP.
+            let told = port.counters.broken_frames()?;
             (!is_blamed(faults, Place::Receive(number))).then(|| {
                 format!(
                     "{} received broken frames: {told} (cable, optics or port)",

@@ -6,72 +6,52 @@ use crate::units::show_gbit;
 
 use super::fabric::Place;
 use super::fault::Fault;
-use super::names::{Alone, by_itself, culprit, floor_text, floor_text_of, name, name_of};
+use super::names::{Alone, and_more, by_itself, culprit, floor_text, floor_text_of, name, name_of};
 use super::thresholds::ALIKE_UNDER_LOAD;
 use super::verdict::Writer;
 
 impl Writer<'_> {
     /// The word and its reason; preliminary unless `all_told`.
     pub(super) fn verdict(&self, sheet: &Sheet, all_told: bool) -> Verdict {
+        let of = |word, reason: String| Verdict { word, reason };
         if let Some(worst) = sheet.faults.first() {
             let alike = sheet.faults.iter().filter(|fault| fault.word == worst.word);
-            let more = match alike.count() - 1 {
-                0 => String::new(),
-                more => format!("; and {more} more"),
-            };
-            return Verdict {
-                word: worst.word,
-                reason: format!("{}{more}", self.sentence(sheet, worst)),
-            };
+            let more = and_more(alike.count(), 1, "; ");
+            return of(worst.word, self.sentence(sheet, worst) + &more);
         }
-        let of_ports = sheet.ports.iter();
-        let of_ports = of_ports.flat_map(|port| [&port.send, &port.receive]);
-        let of_uplinks = sheet.uplinks.iter().flat_map(|one| [&one.up, &one.down]);
-        let judged = of_ports
-            .chain(of_uplinks)
-            .any(|one| one.as_ref().is_some_and(|one| one.share.is_some()));
-        let passed_over = || self.passed_over(sheet).filter(|_| all_told);
-        if let Some(reason) = self.below_the_asked_rate(sheet).or_else(passed_over) {
-            return Verdict {
-                word: VerdictWord::Undecided,
-                reason,
-            };
-        }
-        if let Some(reason) = self.unjudged(sheet).filter(|_| judged) {
-            return Verdict {
-                word: VerdictWord::Undecided,
-                reason,
-            };
-        }
-        if judged {
-            return Verdict {
-                word: VerdictWord::Pass,
-                reason: "every port direction that was judged reached its floor".to_owned(),
-            };
+        let of_ports = sheet.directions().map(|(.., one)| one);
+        let of_uplinks = sheet.uplinks.iter().flat_map(|one| [one.up, one.down]);
+        let mut directions = of_ports.chain(of_uplinks.flatten());
+        let judged = directions.any(|one| one.share.is_some());
+        let open = self
+            .below_the_asked_rate(sheet)
+            .or_else(|| self.passed_over(sheet).filter(|_| all_told))
+            .or_else(|| self.unjudged(sheet).filter(|_| judged));
+        if let Some(reason) = open {
+            return of(VerdictWord::Undecided, reason);
         }
         let crosses = !self.view.observations.is_empty();
-        let known = sheet
-            .ports
-            .iter()
-            .any(|port| port.speed_bits_per_s.is_some());
-        let reason = match (crosses, known) {
-            (true, false) => "no port's speed is known: give --link-speed",
-            (true, true) => "nothing that was measured fills a port",
-            (false, _) => "no criteria given",
+        let (word, reason) = match (judged, crosses, self.view.has_speeds()) {
+            (true, ..) => (
+                VerdictWord::Pass,
+                "every port direction that was judged reached its floor",
+            ),
+            (false, true, false) => (
+                VerdictWord::NotJudged,
+                "no port's speed is known: give --link-speed",
+            ),
+            (false, true, true) => (
+                VerdictWord::NotJudged,
+                "nothing that was measured fills a port",
+            ),
+            (false, false, _) => (VerdictWord::NotJudged, "no criteria given"),
         };
-        Verdict {
-            word: VerdictWord::NotJudged,
-            reason: reason.to_owned(),
-        }
+        of(word, reason.to_owned())
     }
 
     /// Highest rate of a port that its host holds back, in bits per second.
     fn proven(&self, sheet: &Sheet, fault: &FaultSheet) -> f64 {
-        let one = match fault.culprit {
-            Culprit::Send(port) => sheet.ports.get(port).and_then(|port| port.send),
-            Culprit::Receive(port) => sheet.ports.get(port).and_then(|port| port.receive),
-            _ => None,
-        };
+        let one = sheet.direction(&fault.culprit);
         one.map_or(fault.rate_bits_per_s, |one| one.most_bits_per_s)
     }
 
@@ -79,11 +59,8 @@ impl Writer<'_> {
     /// of its rate.
     pub(super) fn misses_the_asked_rate(&self, rate: f64, test: usize) -> bool {
         let asked = self.plan.criteria.min_rate_bits_per_s;
-        let is_held = self
-            .plan
-            .tests()
-            .get(test)
-            .is_some_and(|test| test.pattern == Pattern::Hol);
+        let test = self.plan.tests().get(test);
+        let is_held = test.is_some_and(|test| test.pattern == Pattern::Hol);
         !is_held && asked.is_some_and(|asked| rate < asked as f64)
     }
 
@@ -93,12 +70,9 @@ impl Writer<'_> {
         let misses = |one: &DirectionSheet| {
             one.share.is_some() && self.misses_the_asked_rate(one.rate_bits_per_s, one.test)
         };
-        let directions = sheet.ports.iter().flat_map(|port| {
-            let both = [(port.send, "send"), (port.receive, "receive")];
-            both.map(|(one, way)| Some((port, way, one.filter(misses)?)))
-        });
+        let directions = sheet.directions();
         let (port, way, one) = directions
-            .flatten()
+            .filter(|(.., one)| misses(one))
             .min_by(|a, b| a.2.rate_bits_per_s.total_cmp(&b.2.rate_bits_per_s))?;
         let gbit = |rate: f64| show_gbit(rate / 1e9);
         Some(format!(
@@ -131,12 +105,8 @@ impl Writer<'_> {
             let own =
                 (0..fabric.ports.len()).filter(|port| fabric.ports[*port].group == Some(group));
             let ceilings: f64 = own.filter_map(|port| self.view.ceiling(port)).sum();
-            let most = self
-                .case
-                .passes(place)
-                .iter()
-                .map(|pass| pass.rate)
-                .fold(0.0, f64::max);
+            let passes = self.case.passes(place);
+            let most = passes.iter().map(|pass| pass.rate).fold(0.0, f64::max);
             let next = match ceilings < *speed as f64 * 0.9 {
                 true => format!(
                     "its hosts can fill {} of that: name more of them",
@@ -159,8 +129,7 @@ impl Writer<'_> {
                     .to_owned(),
             );
         }
-        let ports = 0..fabric.ports.len();
-        let mut places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
+        let mut places = fabric.port_places();
         let place =
             places.find(|place| self.case.is_left_to_chance(*place) && !is_judged(place))?;
         Some(format!(
@@ -171,9 +140,7 @@ impl Writer<'_> {
 
     /// Sentence on a place below its floor that nothing else mentions: no deficit passes.
     fn passed_over(&self, sheet: &Sheet) -> Option<String> {
-        let fabric = &self.view.fabric;
-        let places = (0..fabric.places()).map(|number| fabric.place(number));
-        let mut passes = places.flat_map(|place| {
+        let mut passes = self.view.fabric.all_places().flat_map(|place| {
             let all = self.case.passes(place).into_iter();
             all.map(move |pass| (place, pass))
         });
@@ -287,10 +254,8 @@ impl Writer<'_> {
                 _ => format!("{figures}, confirmed alone{comes_and_goes}"),
             },
             VerdictWord::HostLimited => {
-                let why = fault
-                    .notes
-                    .first()
-                    .map_or("its host was at its limit", String::as_str);
+                let why = fault.notes.first();
+                let why = why.map_or("its host was at its limit", String::as_str);
                 format!(
                     "{figures}: {why}; proven to {} Gbit/s, not judged above",
                     show_gbit(self.proven(sheet, fault) / 1e9)

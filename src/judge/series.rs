@@ -92,10 +92,8 @@ impl Series {
         let step_s = record.stretch_s.max(1);
         let begins = warmup_ns.saturating_add(step_s.saturating_mul(SECOND_NS));
         let ends = warmup_ns.saturating_add(window_ns);
-        let inside = record
-            .seconds
-            .iter()
-            .filter(|one| (begins..=ends).contains(&one.at_ns));
+        let seconds = record.seconds.iter();
+        let inside = seconds.filter(|one| (begins..=ends).contains(&one.at_ns));
         let inside: Vec<_> = inside.collect();
         let rails = test.rails.max(1);
         let nodes: Vec<Vec<usize>> = ports

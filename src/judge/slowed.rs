@@ -36,9 +36,7 @@ impl Slowed {
     /// True if a place, by its number, would be less than full in a test.
     pub(super) fn is_less_than_full(&self, number: usize, test: usize) -> bool {
         let of_test = self.less.get(&test);
-        of_test
-            .and_then(|all| all.get(number))
-            .is_some_and(|less| *less)
+        of_test.and_then(|all| all.get(number)) == Some(&true)
     }
 
     /// Removes places from the undecided ones that fell short only in such tests: the losses are reported, and nothing else is known about them.

@@ -19,9 +19,7 @@ impl Foreseen {
     /// True if the place with this number falls short in a test.
     pub fn is_short(&self, number: usize, test: usize) -> bool {
         let of_test = self.short.get(&test);
-        of_test
-            .and_then(|all| all.get(number))
-            .is_some_and(|is| *is)
+        of_test.and_then(|all| all.get(number)) == Some(&true)
     }
 }
 
@@ -58,15 +56,10 @@ impl Case<'_> {
                 continue;
             };
             let all = predicted.sums.iter().zip(&look.expected).enumerate();
-            let own = all.map(|(place, (is, should))| *is < look.floors[place] * should);
-            match short.get_mut(&look.observation.test) {
-                None => {
-                    short.insert(look.observation.test, own.collect());
-                }
-                Some(known) => known
-                    .iter_mut()
-                    .zip(own)
-                    .for_each(|(known, own)| *known |= own),
+            let known = short.entry(look.observation.test).or_default();
+            known.resize(known.len().max(look.expected.len()), false);
+            for (place, (is, should)) in all {
+                known[place] |= *is < look.floors[place] * should;
             }
         }
         Foreseen { short }
@@ -78,12 +71,8 @@ impl Case<'_> {
         let members = model.members(faults);
         let members: Vec<_> = members.iter().collect();
         let mut open: BTreeMap<Place, Open> = BTreeMap::new();
-        for (number, look) in self
-            .looks
-            .iter()
-            .enumerate()
-            .filter(|(_, look)| look.loads())
-        {
+        let looks = self.looks.iter().enumerate();
+        for (number, look) in looks.filter(|(_, look)| look.loads()) {
             let predicted = model.predict(number, &members);
             let of = |place: usize| match &predicted {
                 Some(predicted) => (predicted.sums[place], predicted.vague[place]),

@@ -4,13 +4,15 @@
 use std::collections::BTreeSet;
 
 use crate::plan::{Purpose, RunPlan, Sink, Test};
-use crate::record::{HostRecord, LinkRecord, TestRecord, Verdict, VerdictWord, WireKind};
+use crate::record::{
+    HostRecord, LinkRecord, TestRecord, Verdict, VerdictWord, WireKind, first_nodes,
+};
 use crate::units::{gbit_per_s, show_gbit, show_ns, sum};
 
 use super::case::Case;
 use super::confirm::Request;
-use super::fabric::Place;
 use super::host;
+use super::peers;
 use super::thresholds::{FOREIGN, MOST_CARRIED, SLOW_SINK, WINDOW_OFF, WINDOW_SKEW};
 use super::view::{Unfit, View};
 
@@ -101,9 +103,7 @@ fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<
 
 /// Text on a host that lacked processors; empty without one.
 fn busy(hosts: &[HostRecord], test: &TestRecord) -> String {
-    let firsts = hosts.iter().enumerate();
-    let mut firsts = firsts.filter(|(node, host)| host.host_index == *node);
-    let busy = firsts.find_map(|(node, one)| {
+    let busy = first_nodes(hosts).find_map(|(node, one)| {
         let limit = host::limit(test, &host::nodes_of(hosts, node))?;
         Some(format!("; {}: {limit}", one.node))
     });
@@ -117,12 +117,8 @@ pub(super) fn too_fast(
     test: &TestRecord,
     seen: &[f64],
 ) -> Option<Unfit> {
-    let ports = 0..view.ports.len();
-    let places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
-    let mut fast = places.filter_map(|place| {
-        let (Place::Send(port) | Place::Receive(port)) = place else {
-            return None;
-        };
+    let mut fast = view.fabric.port_places().filter_map(|place| {
+        let (port, _) = place.port()?;
         let ceiling = view.ceiling(port)?;
         let rate = seen[view.fabric.number(place)];
         (rate > ceiling * MOST_CARRIED).then_some((port, rate, ceiling))
@@ -167,20 +163,15 @@ pub(crate) fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
     let tests = plan.tests().iter().enumerate();
     let planned = tests.filter(|(_, test)| test.purpose != Purpose::Isolated);
     let wanted = planned.map(|(number, _)| number).filter(|number| {
-        let repeats = view.all_repeats.iter().filter(|(first, _)| first == number);
-        let repeats: Vec<usize> = repeats.map(|(_, repeat)| *repeat).collect();
+        let repeats: Vec<usize> = view.repeats_of(*number).collect();
         let unfit = |test: &usize| view.unfit.contains_key(test);
         let lasts = view.unfit.get(number).is_some_and(|unfit| unfit.lasts);
         let is_open =
             unfit(number) && !lasts && repeats.iter().all(unfit) && repeats.len() < REPEATS;
         is_open || has_foreign(view, *number) && repeats.is_empty()
     });
-    let again = |test| Request {
-        again: Some(test),
-        ..Request::of(Vec::new())
-    };
     // One after the other: if the first repeat is in vain, the others can be, too.
-    wanted.map(again).take(1).collect()
+    wanted.map(Request::again).take(1).collect()
 }
 
 /// True if enough repeats were no evidence either to show that these hosts cannot do it: second looks would prove nothing.
@@ -228,17 +219,12 @@ pub(super) fn instead(view: &View) -> Vec<(usize, usize)> {
 pub(crate) fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Verdict> {
     let first_unfit = view.unfit.iter().find(|(test, _)| {
         let planned = plan.tests().get(**test);
-        let repeats = || view.all_repeats.iter().filter(|(first, _)| first == *test);
-        let repeated_well = repeats().any(|(_, repeat)| !view.unfit.contains_key(repeat));
+        let mut repeats = view.repeats_of(**test);
+        let repeated_well = repeats.any(|repeat| !view.unfit.contains_key(&repeat));
         planned.is_some_and(|test| test.purpose != Purpose::Isolated) && !repeated_well
     });
     if let Some((test, unfit)) = first_unfit {
-        let times = 1 + view
-            .all_repeats
-            .iter()
-            .filter(|(first, _)| first == test)
-            .count();
-        let times = match times {
+        let times = match 1 + view.repeats_of(*test).count() {
             1 => String::new(),
             several => format!(", {several} times"),
         };
@@ -253,9 +239,7 @@ pub(crate) fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Ve
         );
         return Some(Verdict { word, reason });
     }
-    let ports = 0..view.ports.len();
-    let mut places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
-    places.find_map(|place| {
+    view.fabric.port_places().find_map(|place| {
         let number = view.fabric.number(place);
         let passes = case.passes(place);
         if passes.iter().any(|pass| pass.judged && !pass.isolated) {
@@ -270,16 +254,12 @@ pub(crate) fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Ve
                 (foreign > capacity * FOREIGN).then_some((rate, foreign, capacity))
             })
             .next()?;
-        let (port, way) = match place {
-            Place::Send(port) => (port, "send"),
-            Place::Receive(port) | Place::Up(port) | Place::Down(port) => (port, "receive"),
-        };
+        let (label, way) = peers::named(view, place);
         let percent = |rate: f64| rate / ceiling * 100.0;
         Some(Verdict {
             word: VerdictWord::Undecided,
             reason: format!(
-                "{} {way}: {:.1} % of the port was other traffic, {:.1} % was this run's (together {:.0} %): stop it and repeat",
-                view.ports[port].label,
+                "{label} {way}: {:.1} % of the port was other traffic, {:.1} % was this run's (together {:.0} %): stop it and repeat",
                 percent(foreign),
                 percent(rate),
                 percent(foreign + rate)

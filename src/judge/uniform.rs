@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::plan::RunPlan;
-use crate::record::HostRecord;
+use crate::record::{HostRecord, first_nodes};
 
 /// Minimum number of hosts; among fewer, none is odd.
 const LEAST: usize = 3;
@@ -35,10 +35,9 @@ impl Trait {
 pub(crate) fn traits(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<Trait> {
     let mut names: Vec<String> = Vec::new();
     let mut said: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
-    let firsts = hosts.iter().enumerate();
     // A host that never reported is listed as missing, and is not compared.
-    let here = firsts.filter(|(_, host)| !host.facts.kernel.is_empty());
-    for (node, host) in here.filter(|(node, host)| host.host_index == *node) {
+    let here = first_nodes(hosts).filter(|(_, host)| !host.facts.kernel.is_empty());
+    for (node, host) in here {
         let label = plan.nodes.get(node).map_or(&host.node, |node| &node.host);
         for (name, value) in of_host(host) {
             if !names.contains(&name) {
@@ -105,9 +104,7 @@ fn of_host(host: &HostRecord) -> Vec<(String, String)> {
 pub(crate) fn flapping(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<(String, String, u64, u64)> {
     const FEW: u64 = 10;
     const TIMES: u64 = 3;
-    let firsts = hosts.iter().enumerate();
-    let firsts = firsts.filter(|(node, host)| host.host_index == *node);
-    let ports: Vec<(String, String, u64)> = firsts
+    let ports: Vec<(String, String, u64)> = first_nodes(hosts)
         .flat_map(|(node, host)| {
             let label = plan.nodes.get(node).map_or(&host.node, |node| &node.host);
             let interfaces = host.rails.iter().filter_map(|rail| host.interface_of(rail));

@@ -74,11 +74,8 @@ pub fn judge(plan: &RunPlan, hosts: &[HostRecord], measured: Measured<'_>) -> Ju
     if unfit::is_in_vain(&view) {
         open.clear();
     }
-    let lossy: Vec<Fault> = losses
-        .confirmed
-        .iter()
-        .map(|(fault, _)| fault.clone())
-        .collect();
+    let lossy = losses.confirmed.iter();
+    let lossy: Vec<Fault> = lossy.map(|(fault, _)| fault.clone()).collect();
     let slowed = Slowed::by(&view.fabric, &view.observations, &lossy);
     slowed.leave_out(&view.fabric, &view.observations, &mut decision);
     losses.leave_to(&decision, &view.fabric);
@@ -192,9 +189,7 @@ impl Writer<'_> {
             node: port.node,
             rail: port.rail,
             speed_bits_per_s: port.speed_bits_per_s,
-            ceiling_bits_per_s: port
-                .speed_bits_per_s
-                .map(|speed| port.framing.payload_ceiling(speed as f64, 0.0)),
+            ceiling_bits_per_s: self.view.ceiling(number),
             send: self.direction(Place::Send(number)),
             receive: self.direction(Place::Receive(number)),
         });
@@ -221,11 +216,8 @@ impl Writer<'_> {
     /// Sheet of a direction of a port or uplink; `None` if no test loaded it.
     fn direction(&self, place: Place) -> Option<DirectionSheet> {
         let passes = self.case.passes(place);
-        let loading = || {
-            passes
-                .iter()
-                .filter(|pass| !pass.isolated && pass.rate > 0.0)
-        };
+        let loads = |pass: &&Pass| !pass.isolated && pass.rate > 0.0;
+        let loading = || passes.iter().filter(loads);
         let most = passes.iter().map(|pass| pass.rate).fold(0.0, f64::max);
         // A figure that a fault elsewhere lowers belongs to that fault, unless there is no other figure.
         let held_down = |pass: &&Pass| self.is_held_down(place, pass);
@@ -269,11 +261,8 @@ impl Writer<'_> {
     pub(super) fn is_held_down(&self, place: Place, pass: &Pass) -> bool {
         let number = self.view.fabric.number(place);
         let fault = Fault::Place(place);
-        let lossy = self
-            .losses
-            .confirmed
-            .iter()
-            .any(|(known, _)| *known == fault);
+        let mut lossy = self.losses.confirmed.iter();
+        let lossy = lossy.any(|(known, _)| *known == fault);
         let by_rates = self.foreseen.is_short(number, pass.test);
         let by_losses = self.slowed.is_less_than_full(number, pass.test);
         !self.decision.known().contains(&fault) && !lossy && (by_rates || by_losses)
@@ -505,20 +494,14 @@ impl Writer<'_> {
         let is_test = |one: &&Observation| one.test < self.plan.tests().len();
         let is_single = |test: usize| matches!(load(test).pattern, Pattern::Shift(_));
         let is_mesh = |test: usize| matches!(load(test).pattern, Pattern::Mesh | Pattern::AllToAll);
-        let seen: Vec<usize> = self
-            .view
-            .observations
-            .iter()
-            .filter(is_test)
-            .filter(|one| !one.isolated && !one.paced && load(one.test).phases == 2)
-            .map(|one| one.test)
-            .collect();
-        let single: Vec<usize> = seen
-            .iter()
-            .copied()
-            .filter(|test| is_single(*test))
-            .collect();
-        let mesh: Vec<usize> = seen.iter().copied().filter(|test| is_mesh(*test)).collect();
+        let seen = || {
+            let tests = self.view.observations.iter().filter(is_test);
+            let loads = tests.filter(|one| !one.isolated && !one.paced);
+            let tests = loads.map(|one| one.test);
+            tests.filter(|test| load(*test).phases == 2)
+        };
+        let single: Vec<usize> = seen().filter(|test| is_single(*test)).collect();
+        let mesh: Vec<usize> = seen().filter(|test| is_mesh(*test)).collect();
         let nodes = self.plan.nodes.len();
         let of_mesh = load(*mesh.first()?).streams * (nodes - 1);
         if single.len() + 1 != nodes || load(*single.first()?).streams != of_mesh {
@@ -553,10 +536,10 @@ fn worse_first(a: &FaultSheet, b: &FaultSheet) -> std::cmp::Ordering {
         VerdictWord::Undecided => 1,
         _ => 2,
     };
-    let size = match a.kind {
-        FaultKind::Rate | FaultKind::HeadOfLine => a.share.total_cmp(&b.share),
-        FaultKind::Loss | FaultKind::Broken => b.share.total_cmp(&a.share),
+    let size = match a.kind.is_of_losses() {
+        true => b.share.total_cmp(&a.share),
+        false => a.share.total_cmp(&b.share),
     };
-    let kind = |fault: &FaultSheet| matches!(fault.kind, FaultKind::Loss | FaultKind::Broken);
-    (word(a), kind(a)).cmp(&(word(b), kind(b))).then(size)
+    let sort = |fault: &FaultSheet| (word(fault), fault.kind.is_of_losses());
+    sort(a).cmp(&sort(b)).then(size)
 }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::InterfaceCounters;
-use crate::record::{Basis, HostRecord};
+use crate::record::{Basis, HostRecord, InterfaceCounters};
 use crate::stats::ceiling::Framing;
 
 use super::fabric::{Fabric, Observation, Place};
 
 /// Everything that is judged, with its names.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct View {
     /// Ports and groups by number.
     pub fabric: Fabric,
@@ -77,9 +76,9 @@ pub struct Unfit {
 }
 
 impl PortView {
-    /// Frames that arrived broken, in words, if there were any. They count even if TCP hid them, since they are below TCP.
-    pub fn broken_frames(&self) -> Option<String> {
-        self.counters.broken_frames()
+    /// Name of its interface, if known.
+    pub(super) fn interface<'a>(&self, hosts: &'a [HostRecord]) -> Option<&'a str> {
+        hosts[self.node].rails.get(self.rail)?.interface.as_deref()
     }
 }
 
@@ -133,6 +132,13 @@ impl View {
         ports
             .position(|port| port.node == first && port.rail == rail)
             .unwrap_or(0)
+    }
+
+    /// Tests that repeat a test, including those that are no evidence.
+    pub(super) fn repeats_of(&self, test: usize) -> impl Iterator<Item = usize> {
+        let own = self.all_repeats.iter();
+        let own = own.filter(move |(first, _)| *first == test);
+        own.map(|(_, repeat)| *repeat)
     }
 
     pub(super) fn capacities(&self, acks_per_s: &[f64]) -> Vec<f64> {

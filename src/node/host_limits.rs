@@ -58,13 +58,14 @@ enum Thing {
     Shared,
 }
 
+fn need(what: Thing, amount: usize) -> Need {
+    let amount = amount as u64;
+    Need { what, amount }
+}
+
 fn needs(assignment: &Assignment) -> Vec<Need> {
     let (test, nodes) = (&assignment.test, assignment.run.nodes());
     let on_host = assignment.run.nodes_on_host();
-    let need = |what, amount: usize| Need {
-        what,
-        amount: amount as u64,
-    };
     // The node status processes (NSPs) exist already when limits are read.
     let born = size::processes_per_node(test, nodes) - 1;
     // Each rail has its own address, so all rails can use the same ports.
@@ -89,10 +90,6 @@ fn needs(assignment: &Assignment) -> Vec<Need> {
 fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
     let (all, job) = (assignment.ranks(), &assignment.job);
     let born = job.ranks().per_node * assignment.run.nodes_on_host();
-    let need = |what, amount: usize| Need {
-        what,
-        amount: amount as u64,
-    };
     let (transport, per_node) = (job.ranks().transport, job.ranks().per_node);
     let ports = if transport.needs_ports(assignment.run.nodes()) {
         born
@@ -188,26 +185,23 @@ impl Need {
             Thing::Descriptors => "descriptors in one process",
             Thing::Processes => "processes",
             Thing::Files => "open files",
-            Thing::Memory => "memory",
-            Thing::Shared => "shared memory",
+            Thing::Memory => "of memory",
+            Thing::Shared => "of shared memory",
         };
         let cure = (asked.cures)(self.what);
-        let needed = match self.what {
-            Thing::Memory | Thing::Shared => {
-                format!("{} of {what} are needed", show_bytes(self.amount))
-            }
-            _ => format!("{} {what} are needed", self.amount),
+        let shown = |amount: u64| match self.what {
+            Thing::Memory | Thing::Shared => show_bytes(amount),
+            _ => amount.to_string(),
         };
-        let left = match self.what {
-            Thing::Memory | Thing::Shared => show_bytes(room.left),
-            _ => room.left.to_string(),
-        };
+        let (needed, left) = (shown(self.amount), shown(room.left));
         let nodes = match asked.nodes_on_host {
             1 => "1 node".to_owned(),
             several => format!("{several} nodes"),
         };
         let limit = &room.limit;
-        format!("{needed} on this host for {nodes}, {limit} leaves {left} ({cure})")
+        format!(
+            "{needed} {what} are needed on this host for {nodes}, {limit} leaves {left} ({cure})"
+        )
     }
 }
 

@@ -316,10 +316,8 @@ impl Node {
             return;
         }
         let trouble = Trouble {
-            kind: TroubleKind::Ended,
-            node: String::new(),
             who: "node status process".to_owned(),
-            what: why,
+            ..Trouble::own(TroubleKind::Ended, why)
         };
         self.channel.send(&FromNode::Trouble(vec![trouble]));
         self.with_run(|run| run.give_up());

@@ -60,10 +60,8 @@ pub(super) fn run(post: &Post<'_>) -> u8 {
         Ok(()) => 0,
         Err((kind, what)) => {
             rank.say(&FromRank::Trouble(Trouble {
-                kind,
-                node: String::new(),
                 who: format!("rank {}", post.number),
-                what,
+                ..Trouble::own(kind, what)
             }));
             1
         }
@@ -191,9 +189,9 @@ impl Rank<'_> {
     }
 
     fn measure(&mut self, round: &Round) -> Result<(), Failure> {
+        let refuse = |what: &str| Err((TroubleKind::Bug, what.to_owned()));
         let Some((mut world, mut work)) = self.part.take() else {
-            let what = "told to measure before it knew with whom".to_owned();
-            return Err((TroubleKind::Bug, what));
+            return refuse("told to measure before it knew with whom");
         };
         let named = match round {
             Round::Whole { order, .. } => order.iter().copied().max(),
@@ -206,14 +204,12 @@ impl Rank<'_> {
             Round::AllToAll => None,
         };
         if named.is_some_and(|rank| rank >= world.size()) {
-            let what = "told to measure with a rank that is not there".to_owned();
-            return Err((TroubleKind::Bug, what));
+            return refuse("told to measure with a rank that is not there");
         }
         if let Round::Table(table) = round {
             let longest = table.lengths.iter().map(|length| length.bytes).max();
             if longest.is_some_and(|bytes| bytes > *MESSAGE_BYTES.end()) {
-                let what = "told to send longer messages than there can be".to_owned();
-                return Err((TroubleKind::Bug, what));
+                return refuse("told to send longer messages than there can be");
             }
         }
         let failed = |error: TesterError| (error.kind(), error.to_string());
@@ -240,8 +236,7 @@ impl Rank<'_> {
                 None
             }
             (Work::Imb(_), _) | (Work::Linktest(_), Round::Table(_)) => {
-                let what = "told to measure something else than its job".to_owned();
-                return Err((TroubleKind::Bug, what));
+                return refuse("told to measure something else than its job");
             }
         };
         self.say(&FromRank::Word(RankWord::Done {

@@ -21,16 +21,14 @@ use crate::wire::message::{FromNode, FromRank, RankWord, ToNode, ToRank};
 
 use super::host_limits;
 use super::rank::{self, Post};
-use super::task::{Task, reap_all};
+use super::task::{Task, Troubles, reap_all, trouble_of};
 
 /// A job of ranks on this node.
 pub(super) struct RankJob {
     assignment: RankAssignment,
     ranks: Vec<RankProcess>,
     addresses: Vec<Option<SocketAddr>>,
-    troubles: Vec<Trouble>,
-    /// Time of the first failure. The node waits a moment for others, so that the cause is among them.
-    trouble_ns: Option<u64>,
+    troubles: Troubles,
     /// Deadline for the ranks to be ready.
     due_ns: u64,
     over: bool,
@@ -48,8 +46,6 @@ struct RankProcess {
     untaken: Vec<u8>,
 }
 
-/// Time that the node waits for further failures after the first one.
-const TROUBLE_GRACE_NS: u64 = 250_000_000;
 /// Interval at which the node offers a rank its pending bytes again.
 const OFFER_NS: u64 = 5_000_000;
 
@@ -69,8 +65,7 @@ impl RankJob {
             assignment,
             ranks: Vec::new(),
             addresses: Vec::new(),
-            troubles: Vec::new(),
-            trouble_ns: None,
+            troubles: Troubles::default(),
             due_ns,
             over: false,
             messages: Vec::new(),
@@ -163,12 +158,9 @@ impl RankJob {
     }
 
     fn add_trouble(&mut self, trouble: Trouble) {
-        const LIMIT: usize = 256;
-        if self.over || self.troubles.len() >= LIMIT {
-            return;
+        if !self.over {
+            self.troubles.add(trouble);
         }
-        self.trouble_ns.get_or_insert_with(clock::monotonic_ns);
-        self.troubles.push(trouble);
     }
 
     fn kill(&self) {
@@ -293,11 +285,8 @@ impl Task for RankJob {
         }
         let untaken = self.ranks.iter().any(|rank| !rank.untaken.is_empty());
         let offer = untaken.then_some(now_ns + OFFER_NS);
-        let trouble = self.trouble_ns.map(|since| since + TROUBLE_GRACE_NS);
-        [offer, trouble, Some(self.due_ns)]
-            .into_iter()
-            .flatten()
-            .min()
+        let due = [offer, self.troubles.due_ns(), Some(self.due_ns)];
+        due.into_iter().flatten().min()
     }
 
     fn do_what_is_due(&mut self) {
@@ -305,21 +294,15 @@ impl Task for RankJob {
             return;
         }
         self.ranks.iter_mut().for_each(RankProcess::offer);
-        let now = clock::monotonic_ns();
-        if self
-            .trouble_ns
-            .is_some_and(|since| now >= since + TROUBLE_GRACE_NS)
-        {
+        if self.troubles.are_due() {
             self.give_up();
-        } else if now >= self.due_ns {
+        } else if clock::monotonic_ns() >= self.due_ns {
             self.due_ns = u64::MAX;
             let late = self.ranks.iter().filter(|rank| !rank.ready);
             let late: Vec<String> = late.map(|rank| format!("rank {}", rank.number)).collect();
             if !late.is_empty() {
-                self.add_trouble(Trouble::own(
-                    TroubleKind::Deadline,
-                    format!("ranks were not ready in time: {}", late.join(", ")),
-                ));
+                let what = format!("ranks were not ready in time: {}", late.join(", "));
+                self.add_trouble(Trouble::own(TroubleKind::Deadline, what));
             }
         }
     }
@@ -353,28 +336,10 @@ impl Task for RankJob {
                 continue;
             };
             self.ranks[place].ended = !matches!(ending, Ending::Stopped(_));
-            let (kind, what) = match ending {
-                Ending::Code(0 | 1) => {
-                    // The rank has reported why, or its channel was closed.
-                    self.hear();
-                    continue;
-                }
-                Ending::Code(code) => (TroubleKind::Bug, format!("ended with code {code}")),
-                Ending::Signal(signal) => {
-                    (TroubleKind::Killed, format!("killed by signal {signal}"))
-                }
-                // A stopped rank sends nothing, and others wait for it.
-                Ending::Stopped(signal) => {
-                    (TroubleKind::Killed, format!("stopped by signal {signal}"))
-                }
-            };
-            let who = format!("rank {}", self.ranks[place].number);
-            self.add_trouble(Trouble {
-                kind,
-                node: String::new(),
-                who,
-                what,
-            });
+            match trouble_of(format!("rank {}", self.ranks[place].number), ending) {
+                Some(trouble) => self.add_trouble(trouble),
+                None => self.hear(), // The rank has reported why, or its channel was closed.
+            }
         }
     }
 
@@ -387,10 +352,7 @@ impl Task for RankJob {
             return;
         }
         self.hear();
-        if !self.troubles.is_empty() {
-            self.messages
-                .push(FromNode::Trouble(std::mem::take(&mut self.troubles)));
-        }
+        self.messages.extend(self.troubles.take_message());
         self.messages.push(FromNode::Finished(Box::default()));
         self.over = true;
         self.kill();

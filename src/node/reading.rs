@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use crate::pipeline::resources::NodeResources;
-use crate::record::InterfaceCounters;
 use crate::record::{Edge, EndRole, NodeReport};
 use crate::sys::{clock, usage};
 use crate::wire::message::Progress;
@@ -94,43 +93,17 @@ pub(super) fn progress(resources: &NodeResources) -> Progress {
     sums
 }
 
-/// Readings taken while the test ran.
-#[derive(Default)]
-pub(super) struct Taken {
-    /// Readings of all counters, oldest first.
-    pub edges: Vec<Edge>,
-    /// Time at which the node rang phase 0, on its monotonic clock.
-    pub rung_ns: Option<u64>,
-    /// Time at which the last phase rang back, on the same clock.
-    pub done_ns: Option<u64>,
-    /// Counters of interfaces before the first block and after the last one.
-    pub interfaces: [Vec<(String, InterfaceCounters)>; 2],
-    /// Packets that processors had dropped by those two moments because their backlog was full.
-    pub backlog_drops: [u64; 2],
-}
-
-/// Builds the node's report from the board and the readings.
-pub(super) fn report(resources: &NodeResources, taken: Taken) -> NodeReport {
-    let Taken {
-        edges,
-        rung_ns,
-        done_ns,
-        interfaces,
-        backlog_drops,
-    } = taken;
+/// Completes the node's report, which has the readings taken while the test ran, from the board.
+pub(super) fn report(resources: &NodeResources, taken: NodeReport) -> NodeReport {
     let ends: Vec<_> = resources
         .board
         .ends()
         .map(|(role, boundary, slot, end)| end.report(role, boundary, slot))
         .collect();
     NodeReport {
-        complete: done_ns.is_some() && ends.iter().all(|end| end.finished || end.lost),
-        rung_ns,
-        done_ns,
-        edges,
+        complete: taken.done_ns.is_some() && ends.iter().all(|end| end.finished || end.lost),
         ends,
         strangers: resources.board.strangers(),
-        interfaces,
-        backlog_drops,
+        ..taken
     }
 }

@@ -9,7 +9,7 @@ use crate::buffer::board::EndState;
 use crate::pipeline::{phase, resources, resources::NodeResources};
 use crate::plan::{self, Assignment, DRAINS, Source, size};
 use crate::record::HostFacts;
-use crate::record::{EndRole, Trouble, TroubleKind};
+use crate::record::{EndRole, NodeReport, Trouble, TroubleKind};
 use crate::stats::series::Series;
 use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
@@ -17,8 +17,8 @@ use crate::sys::{clock, counters, file, memory, signals, why};
 use crate::wire::message::{AddressBook, FromNode, Go, Listener, ToNode};
 
 use super::host_limits;
-use super::reading::{self, Taken};
-use super::task::{Task, reap_all};
+use super::reading;
+use super::task::{Task, Troubles, reap_all, trouble_of};
 
 /// One test on this node.
 pub(super) struct Run {
@@ -28,15 +28,14 @@ pub(super) struct Run {
     phases: Vec<PhaseProcess>,
     stage: Stage,
     go: Option<Go>,
-    taken: Taken,
+    /// The report so far: what was read while the test ran.
+    taken: NodeReport,
     /// Payload that each link into this node brought, second by second.
     series: Vec<LinkSeries>,
     /// Interfaces whose counters are reported with the payload.
     interfaces: Vec<String>,
-    troubles: Vec<Trouble>,
+    troubles: Troubles,
     unread: Vec<u8>,
-    /// Time of the first failure. The node waits a moment for others, so that the cause is among them.
-    trouble_ns: Option<u64>,
     due_ns: u64,
     /// Number of times that draining was extended, and the bytes that had moved by then.
     drains: u32,
@@ -81,8 +80,6 @@ enum Stage {
     Over,
 }
 
-/// Time that the node waits for further failures after the first one.
-const TROUBLE_GRACE_NS: u64 = 250_000_000;
 /// The node sleeps this last stretch before an instant and does not poll, since polling counts milliseconds.
 const EXACT_NS: u64 = 2_000_000;
 
@@ -118,12 +115,11 @@ impl Run {
             phases: Vec::new(),
             stage: Stage::Made,
             go: None,
-            taken: Taken::default(),
+            taken: NodeReport::default(),
             series: Vec::new(),
             interfaces,
-            troubles: Vec::new(),
+            troubles: Troubles::default(),
             unread: Vec::new(),
-            trouble_ns: None,
             due_ns: clock::monotonic_ns() + prepare_ms * 1_000_000,
             drains: 0,
             drained_bytes: 0,
@@ -148,10 +144,8 @@ impl Run {
                 phase::run(resources, number, parent)
             });
             let pid = born.map_err(|error| Trouble {
-                kind: TroubleKind::Resource,
-                node: String::new(),
                 who: format!("phase {number}"),
-                what: error.to_string(),
+                ..Trouble::own(TroubleKind::Resource, error.to_string())
             })?;
             // The child does this too, and either can be first: a group must exist before it may have to be killed.
             process::make_group(pid);
@@ -361,12 +355,8 @@ impl Run {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
-        self.add_trouble(Trouble {
-            kind: TroubleKind::Deadline,
-            node: String::new(),
-            who: String::new(),
-            what: format!("{what} in time: {late} not ended"),
-        });
+        let what = format!("{what} in time: {late} not ended");
+        self.add_trouble(Trouble::own(TroubleKind::Deadline, what));
         self.due_ns = u64::MAX;
     }
 
@@ -398,12 +388,9 @@ impl Run {
     }
 
     fn add_trouble(&mut self, trouble: Trouble) {
-        const LIMIT: usize = 256;
-        if self.stage == Stage::Over || self.troubles.len() >= LIMIT {
-            return;
+        if self.stage != Stage::Over {
+            self.troubles.add(trouble);
         }
-        self.trouble_ns.get_or_insert_with(clock::monotonic_ns);
-        self.troubles.push(trouble);
     }
 
     fn report_if_ended(&mut self) {
@@ -411,15 +398,11 @@ impl Run {
         if !ended || self.stage == Stage::Over {
             return;
         }
-        if self.stage == Stage::Collecting && self.trouble_ns.is_none() {
+        if self.stage == Stage::Collecting && self.troubles.are_none() {
             self.finish();
-        } else if self.trouble_ns.is_none() {
-            self.add_trouble(Trouble {
-                kind: TroubleKind::Bug,
-                node: String::new(),
-                who: String::new(),
-                what: "all phases ended before their work was done".to_owned(),
-            });
+        } else if self.troubles.are_none() {
+            let what = "all phases ended before their work was done";
+            self.add_trouble(Trouble::own(TroubleKind::Bug, what));
         }
     }
 
@@ -471,8 +454,8 @@ impl Task for Run {
             return None;
         }
         let mut due = self.due_ns.min(self.progress_ns);
-        if let Some(since) = self.trouble_ns {
-            due = due.min(since + TROUBLE_GRACE_NS);
+        if let Some(trouble_ns) = self.troubles.due_ns() {
+            due = due.min(trouble_ns);
         }
         if matches!(self.stage, Stage::Connecting) {
             due = due.min(now + 5_000_000); // Only the board shows readiness.
@@ -485,10 +468,7 @@ impl Task for Run {
         if self.stage == Stage::Over {
             return;
         }
-        if self
-            .trouble_ns
-            .is_some_and(|since| clock::monotonic_ns() >= since + TROUBLE_GRACE_NS)
-        {
+        if self.troubles.are_due() {
             self.give_up();
             return;
         }
@@ -565,32 +545,10 @@ impl Task for Run {
                 continue;
             };
             phase.ended = !matches!(ending, Ending::Stopped(_));
-            let who = format!("phase {}", phase.number);
-            let trouble = |kind, what: String| Trouble {
-                kind,
-                node: String::new(),
-                who,
-                what,
-            };
-            match ending {
-                Ending::Code(0) => {}
-                Ending::Code(1) => self.hear(), // The phase has reported why.
-                Ending::Code(code) => {
-                    self.add_trouble(trouble(TroubleKind::Bug, format!("ended with code {code}")));
-                }
-                Ending::Signal(signal) => {
-                    self.add_trouble(trouble(
-                        TroubleKind::Killed,
-                        format!("killed by signal {signal}"),
-                    ));
-                }
-                // A stopped phase halts its part of the run, and its last report never comes.
-                Ending::Stopped(signal) => {
-                    self.add_trouble(trouble(
-                        TroubleKind::Killed,
-                        format!("stopped by signal {signal}"),
-                    ));
-                }
+            match trouble_of(format!("phase {}", phase.number), ending) {
+                Some(trouble) => self.add_trouble(trouble),
+                None if ending == Ending::Code(1) => self.hear(), // The phase has reported why.
+                None => {}
             }
         }
         // The signal that a phase ended can arrive before its last doorbell, so the board is read first.
@@ -609,10 +567,7 @@ impl Task for Run {
         ) {
             self.take_reading();
         }
-        if !self.troubles.is_empty() {
-            self.messages
-                .push(FromNode::Trouble(std::mem::take(&mut self.troubles)));
-        }
+        self.messages.extend(self.troubles.take_message());
         self.finish();
         self.kill();
     }

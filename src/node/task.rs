@@ -2,7 +2,9 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::sys::{clock, process};
+use crate::record::{Trouble, TroubleKind};
+use crate::sys::clock;
+use crate::sys::process::{self, Ending};
 use crate::wire::message::{FromNode, ToNode};
 
 /// A task of a node for a run: a test, or a job of ranks.
@@ -29,6 +31,63 @@ pub(super) trait Task {
     fn give_up(&mut self);
     /// Ends and reaps every process.
     fn clear(self: Box<Self>);
+}
+
+/// Failures of a task. The node waits a moment after the first one for others, so that the cause is among them.
+#[derive(Default)]
+pub(super) struct Troubles {
+    all: Vec<Trouble>,
+    first_ns: Option<u64>,
+}
+
+impl Troubles {
+    /// Adds a failure, unless there are very many.
+    pub(super) fn add(&mut self, trouble: Trouble) {
+        const LIMIT: usize = 256;
+        if self.all.len() < LIMIT {
+            self.first_ns.get_or_insert_with(clock::monotonic_ns);
+            self.all.push(trouble);
+        }
+    }
+
+    /// True if nothing has failed so far.
+    pub(super) fn are_none(&self) -> bool {
+        self.first_ns.is_none()
+    }
+
+    /// Time until which the node waits for further failures, on this host's monotonic clock; `None` without a failure.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        /// Time that the node waits for further failures after the first one.
+        const GRACE_NS: u64 = 250_000_000;
+        self.first_ns.map(|since| since + GRACE_NS)
+    }
+
+    /// True if the node has waited long enough for further failures.
+    pub(super) fn are_due(&self) -> bool {
+        self.due_ns()
+            .is_some_and(|due| clock::monotonic_ns() >= due)
+    }
+
+    /// Takes the message with all failures, if there are any.
+    pub(super) fn take_message(&mut self) -> Option<FromNode> {
+        let all = std::mem::take(&mut self.all);
+        (!all.is_empty()).then_some(FromNode::Trouble(all))
+    }
+}
+
+/// Failure of a process that ended or was stopped. `None` if it left in order, or after it had reported why.
+pub(super) fn trouble_of(who: String, ending: Ending) -> Option<Trouble> {
+    let (kind, what) = match ending {
+        Ending::Code(0 | 1) => return None,
+        Ending::Code(code) => (TroubleKind::Bug, format!("ended with code {code}")),
+        Ending::Signal(signal) => (TroubleKind::Killed, format!("killed by signal {signal}")),
+        // A stopped process sends nothing, others wait for it, and its last report never comes.
+        Ending::Stopped(signal) => (TroubleKind::Killed, format!("stopped by signal {signal}")),
+    };
+    Some(Trouble {
+        who,
+        ..Trouble::own(kind, what)
+    })
 }
 
 /// Reaps all child processes that were asked to end, orphans of a killed one included, within a bounded time.

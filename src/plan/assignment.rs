@@ -132,20 +132,11 @@ impl Assignment {
     pub fn check(&self) -> Result<(), AssignmentError> {
         self.run.check()?;
         let (nodes, test) = (self.run.nodes(), &self.test);
-        let within = [
+        check_numbers([
             ("phases", test.phases, PHASES),
             ("streams", test.streams, STREAMS),
             ("block bytes", test.block_bytes, BLOCK_BYTES),
-        ];
-        for (what, number, limits) in within {
-            if !limits.contains(&number) {
-                return Err(AssignmentError::Number {
-                    what,
-                    number,
-                    limits,
-                });
-            }
-        }
+        ])?;
         test.pattern.check(nodes, test.phases)?;
         if test.transport == Transport::Shm {
             return Err(AssignmentError::Transport);
@@ -172,6 +163,21 @@ impl Assignment {
     /// Kind of the link of a lane of this node.
     pub fn kind_of(&self, lane: &lanes::Lane) -> LinkKind {
         kind_of(self.test.transport, lane)
+    }
+}
+
+/// Checks that each number is within its limits.
+pub(super) fn check_numbers(
+    numbers: impl IntoIterator<Item = (&'static str, usize, RangeInclusive<usize>)>,
+) -> Result<(), AssignmentError> {
+    let mut numbers = numbers.into_iter();
+    match numbers.find(|(_, number, limits)| !limits.contains(number)) {
+        None => Ok(()),
+        Some((what, number, limits)) => Err(AssignmentError::Number {
+            what,
+            number,
+            limits,
+        }),
     }
 }
 

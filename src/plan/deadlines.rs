@@ -35,6 +35,9 @@ pub struct Deadlines {
     pub run_ms: Option<u64>,
 }
 
+/// Maximum number of times that draining gets another [`Deadlines::drain_ms`] because bytes still move.
+pub const DRAINS: u32 = 20;
+
 fn one_minute() -> u64 {
     60_000
 }
@@ -57,12 +60,7 @@ impl Deadlines {
         ];
         all.into_iter().max().unwrap_or(0)
     }
-}
 
-/// Maximum number of times that draining gets another [`Deadlines::drain_ms`] because bytes still move.
-pub const DRAINS: u32 = 20;
-
-impl Deadlines {
     /// Maximum time from the end of the window to the last byte at the sink, all extensions included.
     pub fn longest_drain_ms(&self) -> u64 {
         self.drain_ms.saturating_mul(u64::from(DRAINS) + 1)

@@ -101,22 +101,21 @@ pub fn is_open(test: &Test, hosts: &[Capacity]) -> bool {
 /// Settled or requested parameters, as names and values of options.
 pub fn options(test: &Test) -> Vec<(&'static str, String)> {
     let bytes = |bytes: usize| show_bytes(bytes as u64).replace(' ', "");
+    let sockets = &test.sockets;
+    let congestion = sockets.congestion.as_deref().unwrap_or("system");
     let mut options = vec![
         ("block-size", bytes(test.block_bytes)),
         ("workers", test.workers.name().to_owned()),
+        ("congestion", congestion.to_owned()),
     ];
-    let sockets = &test.sockets;
-    let congestion = sockets.congestion.as_deref().unwrap_or("system");
-    options.push(("congestion", congestion.to_owned()));
+    let buffers = [
+        ("sndbuf", sockets.send_buffer_bytes),
+        ("rcvbuf", sockets.receive_buffer_bytes),
+    ];
     options.extend(
-        sockets
-            .send_buffer_bytes
-            .map(|size| ("sndbuf", bytes(size))),
-    );
-    options.extend(
-        sockets
-            .receive_buffer_bytes
-            .map(|size| ("rcvbuf", bytes(size))),
+        buffers
+            .into_iter()
+            .filter_map(|(name, size)| Some((name, bytes(size?)))),
     );
     options
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
+use super::assignment::check_numbers;
 use super::imb::{self, Imb, Table};
 use super::linktest::{Kernel, Linktest};
 use super::ranks::Ranks;
@@ -54,9 +55,7 @@ impl Job {
             Self::Imb(imb) => imb.memory_per_rank(ranks),
         }
     }
-}
 
-impl Job {
     /// Checks that all numbers are within their limits, for ranks on this number of nodes.
     pub fn check(&self, nodes: usize) -> Result<(), AssignmentError> {
         let (per_node, ranks) = (self.ranks().per_node, self.ranks().count(nodes));
@@ -88,16 +87,7 @@ impl Job {
                 ]);
             }
         }
-        for (what, number, limits) in within {
-            if !limits.contains(&number) {
-                return Err(AssignmentError::Number {
-                    what,
-                    number,
-                    limits,
-                });
-            }
-        }
-        Ok(())
+        check_numbers(within)
     }
 }
 

@@ -129,14 +129,11 @@ pub fn degree(test: &Test, nodes: usize, node: usize) -> Degree {
 pub fn origin(test: &Test, nodes: usize, lane: &Lane) -> (usize, usize) {
     let mut at = *lane;
     while at.boundary > 0 {
-        let before = incoming(test, nodes, at.boundary - 1, at.from);
-        match before
-            .into_iter()
-            .find(|before| before.to_slot == at.from_slot)
-        {
-            Some(before) => at = before,
-            None => break,
-        }
+        let mut into = incoming(test, nodes, at.boundary - 1, at.from).into_iter();
+        let Some(before) = into.find(|before| before.to_slot == at.from_slot) else {
+            break;
+        };
+        at = before;
     }
     (at.from, at.from_slot)
 }

@@ -41,29 +41,25 @@ impl Latency {
             seed: self.seed,
             ..Looking::default()
         };
-        match &self.rounds {
-            Some(rounds) => {
-                let all: Vec<u32> = (0_u32..).take(fabric.hosts.len()).collect();
-                let mut plan = Plan {
-                    strategy: self.strategy,
-                    directed: self.directed,
-                    rounds: rounds.clone(),
-                    facts: planning::facts(fabric, self.directed, &all, looking),
-                };
-                let changed = planning::without_missing(fabric, &mut plan, present, looking);
-                (plan, changed)
-            }
-            None => {
-                let wishes = Wishes {
-                    strategy: self.strategy,
-                    directed: self.directed,
-                    redundancy: self.redundancy,
-                    looking,
-                    ..Wishes::default()
-                };
-                (planning::make(fabric, present, &wishes), (0, 0))
-            }
-        }
+        let Some(rounds) = &self.rounds else {
+            let wishes = Wishes {
+                strategy: self.strategy,
+                directed: self.directed,
+                redundancy: self.redundancy,
+                looking,
+                ..Wishes::default()
+            };
+            return (planning::make(fabric, present, &wishes), (0, 0));
+        };
+        let all: Vec<u32> = (0_u32..).take(fabric.hosts.len()).collect();
+        let mut plan = Plan {
+            strategy: self.strategy,
+            directed: self.directed,
+            rounds: rounds.clone(),
+            facts: planning::facts(fabric, self.directed, &all, looking),
+        };
+        let changed = planning::without_missing(fabric, &mut plan, present, looking);
+        (plan, changed)
     }
 
     /// Number of rounds and pairs if all hosts are present; `None` if the fabric's description cannot be read.

@@ -197,16 +197,12 @@ pub fn of(test: &Test, nodes: usize) -> Size {
         Pattern::AllToAll => product(&[nodes, nodes.saturating_sub(1), test.streams]),
         _ => sends,
     };
-    let (volume_bytes, duration_ns) = match test.bound {
-        Bound::Time {
-            warmup_ns,
-            window_ns,
-        } => (None, Some(warmup_ns.saturating_add(window_ns))),
-        Bound::Files => (None, None),
+    let volume_bytes = match test.bound {
         Bound::Volume { buffers } => {
             let bytes = product(&[between, boundaries, test.block_bytes]) as u64;
-            (Some(bytes.saturating_mul(buffers)), None)
+            Some(bytes.saturating_mul(buffers))
         }
+        Bound::Time { .. } | Bound::Files => None,
     };
     Size {
         processes_per_node: processes_per_node(test, nodes),
@@ -214,7 +210,7 @@ pub fn of(test: &Test, nodes: usize) -> Size {
         links: product(&[sends, boundaries]),
         buffer_bytes_per_node: buffer_bytes_per_node(test, nodes),
         volume_bytes,
-        duration_ns,
+        duration_ns: test.bound.duration_ns(),
     }
 }
 

@@ -354,6 +354,25 @@ pub enum Bound {
     Files,
 }
 
+impl Bound {
+    /// Warm-up and window in nanoseconds, if time bounds the run.
+    pub fn times_ns(self) -> Option<(u64, u64)> {
+        match self {
+            Self::Time {
+                warmup_ns,
+                window_ns,
+            } => Some((warmup_ns, window_ns)),
+            Self::Volume { .. } | Self::Files => None,
+        }
+    }
+
+    /// Warm-up and window together in nanoseconds, if time bounds the run.
+    pub fn duration_ns(self) -> Option<u64> {
+        let (warmup_ns, window_ns) = self.times_ns()?;
+        Some(warmup_ns.saturating_add(window_ns))
+    }
+}
+
 /// Selection of a host's data addresses, one per rail. `data=` in a host file takes precedence.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataNetwork {

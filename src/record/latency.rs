@@ -149,3 +149,11 @@ pub struct SlowCable {
     /// True if it was slow again when its pairs were measured alone.
     pub confirmed: bool,
 }
+
+impl SlowCable {
+    /// Its name, with those that cannot be distinguished from it.
+    pub(crate) fn names(&self) -> String {
+        let own = std::slice::from_ref(&self.name);
+        [own, &self.or].concat().join(" or ")
+    }
+}

@@ -190,6 +190,12 @@ impl HostRecord {
     }
 }
 
+/// The first node of each host, with its index.
+pub(crate) fn first_nodes(hosts: &[HostRecord]) -> impl Iterator<Item = (usize, &HostRecord)> {
+    let nodes = hosts.iter().enumerate();
+    nodes.filter(|(node, host)| host.host_index == *node)
+}
+
 /// Name of a port in every report: the name of its host, or of its only node. With several rails, the interface is added.
 pub fn port_label(plan: &RunPlan, hosts: &[HostRecord], nodes: &[usize], rail: usize) -> String {
     let first = nodes.first().copied().unwrap_or_default();

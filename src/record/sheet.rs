@@ -41,16 +41,10 @@ impl VerdictWord {
     }
 }
 
+/// The word as in the record.
 impl std::fmt::Display for VerdictWord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Pass => "PASS",
-            Self::Fail => "FAIL",
-            Self::Undecided => "UNDECIDED",
-            Self::HostLimited => "HOST-LIMITED",
-            Self::NotJudged => "NOT JUDGED",
-            Self::Invalid => "INVALID",
-        })
+        self.serialize(f)
     }
 }
 
@@ -97,6 +91,17 @@ impl Sheet {
             let both = port.directions().into_iter();
             both.filter_map(move |(word, one)| Some((port, word, one?)))
         })
+    }
+}
+
+impl Sheet {
+    /// Figures of a port direction; `None` for any other culprit, and for a direction that was not loaded.
+    pub(crate) fn direction(&self, culprit: &Culprit) -> Option<DirectionSheet> {
+        match culprit {
+            Culprit::Send(port) => self.ports.get(*port)?.send,
+            Culprit::Receive(port) => self.ports.get(*port)?.receive,
+            _ => None,
+        }
     }
 }
 
@@ -312,6 +317,13 @@ pub enum FaultKind {
     Broken,
     /// A congested port that its traffic does not go to slows it down.
     HeadOfLine,
+}
+
+impl FaultKind {
+    /// True if its figure is the share of what was lost or broken, false if it is a rate.
+    pub(crate) fn is_of_losses(self) -> bool {
+        matches!(self, Self::Loss | Self::Broken)
+    }
 }
 
 /// One isolated measurement.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::judge::names::name_of;
+use crate::judge::names::{floor_text, name_of};
 use crate::record::{Culprit, FaultSheet, Record, VerdictWord};
 
 use super::compared::{self, Measure};
@@ -77,13 +77,8 @@ impl Comparison {
         let loss = |row: &Row| row.change().map(|change| measure.loss(change));
         let loss = |row: &Row| loss(row).unwrap_or(f64::NEG_INFINITY);
         rows.sort_by(|a, b| loss(b).total_cmp(&loss(a)));
-        let failed = |record: &Record| -> Vec<FaultSheet> {
-            let faults = record.sheet.faults.iter();
-            faults
-                .filter(|fault| fault.word == VerdictWord::Fail)
-                .cloned()
-                .collect()
-        };
+        let is_confirmed = |fault: &&FaultSheet| fault.word == VerdictWord::Fail;
+        let failed_before = || before.sheet.faults.iter().filter(is_confirmed);
         // A fault at the same host port or the same switch port is not new: `became` reports it.
         let spots = |record: &Record, fault: &FaultSheet| -> Vec<String> {
             let Some(spot) = spot(record, &fault.culprit) else {
@@ -94,17 +89,13 @@ impl Comparison {
                 .chain([format!("{} {}", spot.label, direction(spot.sends))])
                 .collect()
         };
-        let known: Vec<String> = failed(before)
-            .iter()
+        let known: Vec<String> = failed_before()
             .flat_map(|fault| spots(before, fault))
             .collect();
         let is_known =
             |fault: &FaultSheet| spots(now, fault).iter().any(|spot| known.contains(spot));
-        let new = failed(now);
-        let new = new
-            .iter()
-            .filter(|fault| !is_known(fault))
-            .map(|fault| place(now, fault));
+        let new = now.sheet.faults.iter().filter(is_confirmed);
+        let new = new.filter(|fault| !is_known(fault));
         Self {
             names,
             words: [before.verdict.word, now.verdict.word],
@@ -115,11 +106,10 @@ impl Comparison {
             measure,
             of,
             rows,
-            faults: failed(before)
-                .iter()
+            faults: failed_before()
                 .map(|fault| became(before, now, fault))
                 .collect(),
-            new: new.collect(),
+            new: new.map(|fault| place(now, fault)).collect(),
         }
     }
 
@@ -138,16 +128,10 @@ impl Comparison {
             self.words[0], self.words[1]
         )];
         lines.extend(self.faults.iter().map(|text| format!("      {text}")));
-        lines.extend(
-            self.new
-                .iter()
-                .map(|name| format!("      new: {name} FAIL")),
-        );
-        lines.extend(
-            self.conditions
-                .iter()
-                .map(|text| format!("      not the same: {text}")),
-        );
+        let new = self.new.iter();
+        lines.extend(new.map(|name| format!("      new: {name} FAIL")));
+        let conditions = self.conditions.iter();
+        lines.extend(conditions.map(|text| format!("      not the same: {text}")));
         if self.rows.is_empty() {
             lines.push(format!("      no {} is in either run", self.of));
             return lines;
@@ -190,40 +174,33 @@ fn direction(sends: bool) -> &'static str {
 /// Differences that make the figures of two runs hard to compare.
 pub fn conditions(before: &Record, now: &Record) -> Vec<String> {
     let mut differ = Vec::new();
-    let mut compare = |what: &str, a: String, b: String| {
+    let mut compare = |what: &str, of: &dyn Fn(&Record) -> String| {
+        let (a, b) = (of(before), of(now));
         if a != b {
             differ.push(format!("{what} {a}, then {b}"));
         }
     };
-    let each = |of: &dyn Fn(&Record) -> String| (of(before), of(now));
-    let (a, b) = each(&|record| record.tool_version.clone());
-    compare("version", a, b);
-    let (a, b) = each(&|record| short(&record.tool_digest));
-    compare("executable", a, b);
-    let (a, b) = each(&|record| {
+    compare("version", &|record| record.tool_version.clone());
+    compare("executable", &|record| {
+        record.tool_digest.chars().take(12).collect()
+    });
+    compare("profile", &|record| {
         let acceptance = record.plan.acceptance();
         let profile = acceptance.map(|acceptance| format!("{:?}", acceptance.profile));
         profile.unwrap_or_default().to_lowercase()
     });
-    compare("profile", a, b);
-    let (a, b) = each(&|record| crate::judge::names::floor_text(&record.plan));
-    compare("floor", a, b);
-    let (a, b) = each(&|record| mtus(record));
-    compare("MTU", a, b);
+    compare("floor", &|record| floor_text(&record.plan));
+    compare("MTU", &mtus);
     for name in BEAR {
-        let (a, b) = each(&|record| {
+        compare(name, &|record| {
             let own = record.options.iter().find(|(known, _)| known == name);
             own.map_or_else(|| "unknown".to_owned(), |(_, value)| value.clone())
         });
-        compare(name, a, b);
     }
-    let (a, b) = each(&|record| record.plan.nodes.len().to_string());
-    compare("number of nodes", a, b);
+    compare("number of nodes", &|record| {
+        record.plan.nodes.len().to_string()
+    });
     differ
-}
-
-fn short(digest: &str) -> String {
-    digest.chars().take(12).collect()
 }
 
 fn mtus(record: &Record) -> String {
@@ -306,13 +283,9 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
     } = spot;
     let direction = direction(sends);
     let own = word_of(now, &label, sends);
-    let node = now
-        .sheet
-        .ports
-        .iter()
-        .find(|port| port.label == label)
-        .map(|port| port.node);
-    let at_now = node.and_then(|node| switch_port(now, node));
+    let mut ports = now.sheet.ports.iter();
+    let port = ports.find(|port| port.label == label);
+    let at_now = port.and_then(|port| switch_port(now, port.node));
     let failed = own == Some(VerdictWord::Fail);
     let (Some(at), Some(at_now)) = (at, at_now) else {
         return match own {
@@ -335,11 +308,8 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
         };
     }
     // The port of the host that is now plugged into the old switch port.
-    let heir = now
-        .sheet
-        .ports
-        .iter()
-        .find(|port| switch_port(now, port.node).as_deref() == Some(at.as_str()));
+    let mut ports = now.sheet.ports.iter();
+    let heir = ports.find(|port| switch_port(now, port.node).as_deref() == Some(at.as_str()));
     let heir_word = heir.and_then(|port| word_of(now, &port.label, sends));
     let said = |word: Option<VerdictWord>| match word {
         None => "was not measured".to_owned(),

@@ -133,11 +133,8 @@ fn ports(record: &Record) -> Vec<(String, f64)> {
     let Some(test) = record.tests().iter().find(is_load) else {
         return rates;
     };
-    for port in Figures::of(record, test)
-        .ports
-        .iter()
-        .filter(|port| port.reported)
-    {
+    let figures = Figures::of(record, test);
+    for port in figures.ports.iter().filter(|port| port.reported) {
         if port.links_out > 0 {
             rates.push((format!("{} send", port.label), port.send_gbit_per_s));
         }

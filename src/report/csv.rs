@@ -1,12 +1,11 @@
 //! One CSV table: for each test a row per port direction, link and interface direction, and a row for the total. Units are in the column names.
 //! Tests are counted from 1, as in every text.
 
-use crate::record::TcpInfo;
-use crate::record::{LinkRecord, Measured, Record, TestRecord};
+use crate::record::{LinkRecord, Measured, Record, TcpInfo, TestRecord};
 use crate::units::sum;
 
 use super::cells;
-use super::figures::{Direction, Figures, rate};
+use super::figures::{Direction, Figures};
 
 const COLUMNS: [&str; 33] = [
     "row",
@@ -71,11 +70,8 @@ fn tests(record: &Record) -> Result<String, csv::Error> {
                 row[2].clone_from(&port.label);
                 row[3] = direction.to_string();
                 row[12] = decimal(gbit_per_s);
-                if direction == Direction::Send {
-                    row[21] = port
-                        .retransmits
-                        .map(|count| count.to_string())
-                        .unwrap_or_default();
+                if let (Direction::Send, Some(count)) = (direction, port.retransmits) {
+                    row[21] = count.to_string();
                 }
                 let measured = port
                     .nodes
@@ -131,9 +127,10 @@ fn tests(record: &Record) -> Result<String, csv::Error> {
 }
 
 fn blank(record: &Record, kind: &str, test: &TestRecord) -> Vec<String> {
+    let plan = &record.plan.tests()[test.test];
     let mut row = vec![String::new(); COLUMNS.len()];
-    row[32] = record.plan.tests()[test.test].purpose.to_string();
-    row[31] = erased::Word::word(&record.plan.tests()[test.test].datapath);
+    row[32] = plan.purpose.to_string();
+    row[31] = word(plan.datapath);
     row[0] = kind.to_owned();
     row[1] = (test.test + 1).to_string();
     row
@@ -142,32 +139,27 @@ fn blank(record: &Record, kind: &str, test: &TestRecord) -> Vec<String> {
 fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String> {
     let mut row = blank(record, "link", test);
     let lane = &link.lane;
-    let word = |value: &dyn erased::Word| value.word();
     row[4] = lane.boundary.to_string();
     row[5].clone_from(&record.plan.nodes[lane.from].label);
     row[6].clone_from(&record.plan.nodes[lane.to].label);
     row[7] = lane.stream.to_string();
-    row[29] = record.plan.tests()[test.test]
-        .rail_of(lane.stream)
-        .to_string();
-    row[8] = word(&link.kind);
+    let rail = record.plan.tests()[test.test].rail_of(lane.stream);
+    row[29] = rail.to_string();
+    row[8] = word(link.kind);
     row[9] = link.crosses_switch.to_string();
     row[10] = link.interval_bytes.to_string();
     row[11] = seconds(link.interval_ns);
-    row[12] = decimal(rate(test, link));
+    row[12] = decimal(test.rate_of(link));
     row[13] = link.sent_bytes.to_string();
     row[14] = link.received_bytes.to_string();
-    row[15] = word(&link.held_by);
+    row[15] = word(link.held_by);
     row[16] = seconds(link.waits.waiting_for_block_ns);
     row[17] = seconds(link.waits.in_write_ns);
     row[18] = seconds(link.waits.pacing_ns);
     row[19] = seconds(link.waits.in_read_ns);
     row[20] = seconds(link.waits.waiting_for_slot_ns);
     if let Some((first, last)) = link.tcp {
-        row[21] = last
-            .retransmits
-            .saturating_sub(first.retransmits)
-            .to_string();
+        row[21] = link.retransmits().to_string();
         row[22] = last.rtt_us.to_string();
         row[23] = last.cwnd_segments.to_string();
         row[24] = last.mss_bytes.to_string();
@@ -182,18 +174,11 @@ fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String
     row
 }
 
-/// Writes enumerations in the table as in the record.
-mod erased {
-    pub(super) trait Word {
-        fn word(&self) -> String;
-    }
-    impl<T: serde::Serialize> Word for T {
-        fn word(&self) -> String {
-            match serde_json::to_value(self) {
-                Ok(serde_json::Value::String(text)) => text,
-                _ => String::new(),
-            }
-        }
+/// Text of an enumeration in the table, as in the record.
+fn word(value: impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(text)) => text,
+        _ => String::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Figures that reports describe and never judge: the spread of port directions, and TCP's statistics of its paths.
 
 use crate::plan::Purpose;
-use crate::record::{LinkRecord, Record};
+use crate::record::{LinkRecord, Record, TestRecord};
 use crate::units::show_gbit;
 use numbers::spread::{Spread, percentile};
 
@@ -42,20 +42,20 @@ pub(super) fn line(record: &Record) -> Option<String> {
 
 /// Links between hosts of all completed tests that load the fabric, so without loss tests and isolated tests.
 fn loading_links(record: &Record) -> impl Iterator<Item = &LinkRecord> {
-    let loads = record
-        .counted()
-        .into_iter()
-        .filter(|test| test.complete && record.plan.tests()[test.test].purpose != Purpose::Loss);
-    loads
-        .flat_map(|test| &test.links)
-        .filter(|link| link.crosses_switch)
+    let links = loads(record).flat_map(|test| &test.links);
+    links.filter(|link| link.crosses_switch)
+}
+
+/// Completed tests that load the fabric, so without loss tests and isolated tests.
+fn loads(record: &Record) -> impl Iterator<Item = &TestRecord> {
+    let counted = record.counted().into_iter();
+    counted.filter(|test| test.complete && record.plan.tests()[test.test].purpose != Purpose::Loss)
 }
 
 /// The least share of the expected rate of each port direction that has one.
 pub(super) fn shares(record: &Record) -> Vec<f64> {
-    let ports = record.sheet.ports.iter();
-    let directions = ports.flat_map(|port| [port.send, port.receive]);
-    directions.filter_map(|one| one?.share).collect()
+    let directions = record.sheet.directions();
+    directions.filter_map(|(.., one)| one.share).collect()
 }
 
 fn ports(record: &Record) -> Option<String> {
@@ -78,11 +78,7 @@ fn ports(record: &Record) -> Option<String> {
 
 /// Goodput (RFC 8238, 7): payload that reached applications, divided by time. The figure is for the whole switch, which hides single ports.
 fn goodput(record: &Record) -> Option<String> {
-    let loads = record
-        .counted()
-        .into_iter()
-        .filter(|test| test.complete && record.plan.tests()[test.test].purpose != Purpose::Loss);
-    let totals: Vec<f64> = loads
+    let totals: Vec<f64> = loads(record)
         .map(|test| Figures::of(record, test))
         .filter(|figures| figures.crosses_switch)
         .map(|figures| figures.total_gbit_per_s)

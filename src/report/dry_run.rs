@@ -1,7 +1,6 @@
 //! The cost of a plan, which `--dry-run` prints before anything starts.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use crate::plan::imb::{Class, Imb};
 use crate::plan::latency::Latency;
@@ -96,13 +95,7 @@ fn tables(imb: &Imb, nodes: usize) -> String {
 
 /// Processes, memory and links of the test with the most processes, then duration and volume of all tests together.
 fn tests(plan: &RunPlan) -> String {
-    let mut text = String::new();
-    let mut say = |content: String| {
-        // Writing to a string cannot fail.
-        match writeln!(text, "{content}") {
-            Ok(()) | Err(_) => {}
-        }
-    };
+    let mut lines = Vec::new();
     let nodes = plan.nodes.len();
     let sizes = plan.tests().iter().map(|test| size::of(test, nodes));
     // Links are counted for this test alone: a plan can have thousands of tests for thousands of hosts.
@@ -110,32 +103,28 @@ fn tests(plan: &RunPlan) -> String {
     let largest = largest.max_by_key(|(_, size)| size.processes);
     match plan.tests() {
         [] => {}
-        [test] => say(format!(
+        [test] => lines.push(format!(
             "test       {}, {} phases, streams per pair: {}",
             test.pattern, test.phases, test.streams
         )),
         several => {
-            say(format!("tests      {}, one after the other", several.len()));
-            for line in steps(several) {
-                say(format!("           {line}"));
-            }
+            lines.push(format!("tests      {}, one after the other", several.len()));
+            let steps = steps(several).into_iter();
+            lines.extend(steps.map(|line| format!("           {line}")));
         }
     }
-    let Some((test, size)) = largest else {
-        return text;
-    };
-    say(format!(
-        "processes  {} per node (1 + P + {}), {} in all",
-        size.processes_per_node,
-        size::worker_formula(test),
-        size.processes
-    ));
-    say(memory(plan, test, size.buffer_bytes_per_node));
-    say(links(size.links, &Load::of(plan, test)));
-    for line in extent(plan) {
-        say(line);
+    if let Some((test, size)) = largest {
+        lines.push(format!(
+            "processes  {} per node (1 + P + {}), {} in all",
+            size.processes_per_node,
+            size::worker_formula(test),
+            size.processes
+        ));
+        lines.push(memory(plan, test, size.buffer_bytes_per_node));
+        lines.push(links(size.links, &Load::of(plan, test)));
+        lines.extend(extent(plan));
     }
-    text
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// The links of each host in a test.
@@ -199,7 +188,8 @@ fn steps(tests: &[Test]) -> Vec<String> {
     lines.into_iter().map(show).collect()
 }
 
-fn length(bound: Bound) -> String {
+/// How long a test is to run, in words.
+pub(super) fn length(bound: Bound) -> String {
     match bound {
         Bound::Time {
             warmup_ns,

@@ -96,7 +96,7 @@ impl Figures {
                 let sum = |end: fn(&LinkRecord) -> usize| -> f64 {
                     let counted = test.links.iter().filter(counts);
                     let mine = counted.filter(|link| here(link, end(link)));
-                    mine.map(|link| rate(test, link)).sum()
+                    mine.map(|link| test.rate_of(link)).sum()
                 };
                 let links = |end: fn(&LinkRecord) -> usize| {
                     let counted = test.links.iter().filter(counts);
@@ -158,7 +158,7 @@ impl Figures {
             crosses_switch,
             hosts: indices.len(),
             total_gbit_per_s: ports.iter().map(|port| port.receive_gbit_per_s).sum(),
-            same_host_gbit_per_s: apart.map(|link| rate(test, link)).sum(),
+            same_host_gbit_per_s: apart.map(|link| test.rate_of(link)).sum(),
             ports,
         }
     }
@@ -242,27 +242,18 @@ fn missing_of<'a>(record: &'a Record, nodes: &'a [usize]) -> impl Iterator<Item 
     })
 }
 
-/// Rate of one link in Gbit/s.
-pub fn rate(test: &TestRecord, link: &LinkRecord) -> f64 {
-    test.rate_of(link)
-}
-
 /// Links that the path limits, weakest first. Empty if the path limits every link: the word says nothing then.
 pub fn limiting(test: &TestRecord) -> Vec<&LinkRecord> {
-    let judged: Vec<&LinkRecord> = test
+    let judged = test
         .links
         .iter()
-        .filter(|link| link.crosses_switch && link.held_by != HeldBy::Unknown)
-        .collect();
-    let mut limiting: Vec<&LinkRecord> = judged
-        .iter()
-        .copied()
-        .filter(|link| link.held_by == HeldBy::Limiting)
-        .collect();
-    if limiting.len() == judged.len() {
+        .filter(|link| link.crosses_switch && link.held_by != HeldBy::Unknown);
+    let (mut limiting, others): (Vec<&LinkRecord>, Vec<&LinkRecord>) =
+        judged.partition(|link| link.held_by == HeldBy::Limiting);
+    if others.is_empty() {
         return Vec::new();
     }
-    limiting.sort_by(|a, b| rate(test, a).total_cmp(&rate(test, b)));
+    limiting.sort_by(|a, b| test.rate_of(a).total_cmp(&test.rate_of(b)));
     limiting
 }
 
@@ -277,16 +268,14 @@ pub fn steadiness(test: &TestRecord, warmup_ns: u64, crosses_switch: bool) -> Op
         };
         units::sum(bytes.iter().copied())
     };
+    let stretch_ns = test.stretch_s.saturating_mul(units::SECOND_NS);
+    let begins_ns = warmup_ns.saturating_add(stretch_ns);
     let sums: Vec<f64> = test
         .seconds
         .iter()
         .filter(|second| {
-            let stretch_ns = test.stretch_s.saturating_mul(units::SECOND_NS);
-            second.at_ns >= warmup_ns.saturating_add(stretch_ns)
-        })
-        .filter(|second| {
-            test.window_ns
-                .is_none_or(|window| second.at_ns <= warmup_ns.saturating_add(window))
+            let ends_ns = test.window_ns.unwrap_or(u64::MAX);
+            (begins_ns..=warmup_ns.saturating_add(ends_ns)).contains(&second.at_ns)
         })
         .map(|second| ports(second) as f64)
         .collect();

@@ -1,10 +1,11 @@
 //! Text printed before a run: the options in effect and the facts of the hosts, with equal facts folded.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use crate::plan::DataPort;
 use crate::record::HostRecord;
+
+use super::{count, fold};
 
 /// Options as `key=value`, wrapped at 110 characters.
 pub fn options(options: &[(String, String)]) -> String {
@@ -39,11 +40,8 @@ pub fn hosts(hosts: &[HostRecord]) -> String {
         .map(|(facts, names)| (names, facts))
         .collect();
     lines.sort();
-    let mut text = String::new();
-    for (names, facts) in lines {
-        line(&mut text, &format!("{}: {facts}", super::fold(&names)));
-    }
-    text
+    let line = |(names, facts): (Vec<String>, String)| format!("{}: {facts}\n", fold(&names));
+    lines.into_iter().map(line).collect()
 }
 
 fn facts(host: &HostRecord) -> String {
@@ -53,11 +51,13 @@ fn facts(host: &HostRecord) -> String {
     } else {
         ports.join(", ")
     };
-    let cores = host.facts.cores;
-    let core_word = if cores == 1 { "core" } else { "cores" };
     format!(
-        "{port}; {cores} {core_word} {}; Linux {}; {} by default; over {}",
-        host.facts.cpu, host.facts.kernel, host.facts.congestion, host.transport
+        "{port}; {} {}; Linux {}; {} by default; over {}",
+        count(host.facts.cores, "core"),
+        host.facts.cpu,
+        host.facts.kernel,
+        host.facts.congestion,
+        host.transport
     )
 }
 
@@ -69,11 +69,8 @@ pub fn port(host: &HostRecord, rail: &DataPort) -> String {
     let speed = one
         .speed_mbit
         .map_or_else(|| "speed unknown".to_owned(), show_mbit);
-    let driver = one
-        .driver
-        .as_deref()
-        .map(|driver| format!(" {driver}"))
-        .unwrap_or_default();
+    let driver = one.driver.as_ref();
+    let driver = driver.map_or_else(String::new, |driver| format!(" {driver}"));
     let members = if one.members.is_empty() {
         String::new()
     } else {
@@ -90,12 +87,5 @@ fn show_mbit(mbit: u64) -> String {
         format!("{} Gbit/s", mbit as f64 / 1000.0)
     } else {
         format!("{mbit} Mbit/s")
-    }
-}
-
-fn line(text: &mut String, content: &str) {
-    // Writing to a string cannot fail.
-    match writeln!(text, "{content}") {
-        Ok(()) | Err(_) => {}
     }
 }

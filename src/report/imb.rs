@@ -126,19 +126,15 @@ fn placement(imb: &Imb, hosts: &[HostRecord]) -> String {
 
 /// Name of a table in its head.
 fn title(imb: &Imb, table: &Table) -> String {
-    let multi = imb.multi.is_some() && table.groups.len() > 1;
-    format!(
-        "{}{}",
-        if multi { "Multi-" } else { "" },
-        table.benchmark.name()
-    )
+    let is_multi = imb.multi.is_some() && table.groups.len() > 1;
+    let multi = if is_multi { "Multi-" } else { "" };
+    format!("{multi}{}", table.benchmark.name())
 }
 
 /// Names of the columns of a table.
 fn columns(imb: &Imb, table: &Table) -> Vec<&'static str> {
-    let each = imb.multi == Some(Multi::Each);
     let mut names = Vec::new();
-    if each {
+    if imb.multi == Some(Multi::Each) {
         names.push("Group");
     }
     let times = ["t_min[usec]", "t_max[usec]", "t_avg[usec]"];
@@ -229,13 +225,12 @@ pub(crate) fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
     if let Some(said) = algorithms(imb, table) {
         text += &format!("# algorithm: {said}\n");
     }
+    text += &rule;
     if let Some(mode) = table.mode {
-        text += &format!("{rule}#\n#    MODE: {} \n#\n", mode.name());
-        let heads: String = names.iter().map(|name| format!("{name:>WIDE$}")).collect();
-        return text + &heads + "\n";
+        text += &format!("#\n#    MODE: {} \n#\n", mode.name());
     }
     let heads: String = names.iter().map(|name| format!("{name:>WIDE$}")).collect();
-    text + &rule + &heads + "\n"
+    text + &heads + "\n"
 }
 
 /// Algorithms of a table, each with the message length from which it is used. Returns `None` if a length has no algorithm.

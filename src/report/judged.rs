@@ -1,13 +1,13 @@
 //! The judge's findings as lines of text: the weakest port, faults with their evidence, commands that reproduce them, and the next step.
 
 use crate::judge::names::{Alone, by_itself, floor_text, name, name_of};
-use crate::plan::{Bound, Pattern, Profile, Purpose, seal};
+use crate::plan::{Bound, Pattern, Profile, Purpose, Test, seal};
 use crate::record::{
     Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, PortSheet, Record, TestRecord,
     VerdictWord,
 };
 
-use crate::units::show_gbit;
+use crate::units::{show_gbit, show_ns};
 
 use super::figures::{Direction, Port};
 
@@ -168,13 +168,9 @@ pub fn is_at_fault(record: &Record, port: &Port, direction: Direction) -> bool {
 pub fn share(record: &Record, port: &Port, direction: Direction, test: &TestRecord) -> Option<f64> {
     let mut ports = record.sheet.ports.iter();
     let known = ports.find(|one| one.label == port.label)?;
-    let one = match direction {
-        Direction::Send => known.send,
-        Direction::Receive => known.receive,
-    }?;
-    let rate = match direction {
-        Direction::Send => port.send_gbit_per_s,
-        Direction::Receive => port.receive_gbit_per_s,
+    let (one, rate) = match direction {
+        Direction::Send => (known.send?, port.send_gbit_per_s),
+        Direction::Receive => (known.receive?, port.receive_gbit_per_s),
     };
     let expected = one.expected_bits_per_s.filter(|expected| *expected > 0.0)?;
     (one.test == test.test).then_some(rate * 1e9 / expected)
@@ -226,28 +222,17 @@ pub fn lines(record: &Record) -> Vec<String> {
     if more > 0 {
         lines.push(format!("            and {more} more, all in the record"));
     }
-    lines.extend(
-        record
-            .sheet
-            .remarks
-            .iter()
-            .take(TOLD)
-            .map(|remark| format!("            {remark}")),
-    );
-    for finding in record.sheet.order.iter().skip(1).take(TOLD) {
-        lines.push(format!("            FAIL: {finding}"));
-    }
+    let remarks = record.sheet.remarks.iter().take(TOLD);
+    lines.extend(remarks.map(|remark| format!("            {remark}")));
+    let order = record.sheet.order.iter().skip(1).take(TOLD);
+    lines.extend(order.map(|finding| format!("            FAIL: {finding}")));
     lines
 }
 
 /// The common MTU of all data ports, if they have one. It counts as verified, since each link passes a full packet before it is established.
 fn mtu(record: &Record) -> Option<String> {
-    if record
-        .plan
-        .tests()
-        .iter()
-        .any(|test| test.sockets.mss_bytes.is_some())
-    {
+    let mut tests = record.plan.tests().iter();
+    if tests.any(|test| test.sockets.mss_bytes.is_some()) {
         return None; // The plan sets smaller segments.
     }
     let ports = record
@@ -279,41 +264,23 @@ pub fn standing(record: &Record) -> Option<String> {
         return None;
     }
     let basis = basis(record);
-    let loads: Vec<_> = record
-        .plan
-        .tests()
-        .iter()
-        .filter(|test| test.purpose == Purpose::Load)
-        .collect();
-    let window = |test: &&crate::plan::Test| match test.bound {
-        Bound::Time { window_ns, .. } => crate::units::show_ns(window_ns),
-        Bound::Volume { .. } | Bound::Files => "a volume".to_owned(),
-    };
-    let single = loads
-        .iter()
-        .filter(|test| matches!(test.pattern, Pattern::Shift(_)));
-    let mesh = loads
-        .iter()
-        .filter(|test| !matches!(test.pattern, Pattern::Shift(_)));
-    let several = |count: usize, what: &str, each: Option<String>| match each {
-        Some(each) => format!("{count} {what} x {each}"),
-        None => String::new(),
+    let tests = || record.plan.tests().iter();
+    let loads = tests().filter(|test| test.purpose == Purpose::Load);
+    let (single, mesh): (Vec<&Test>, Vec<&Test>) =
+        loads.partition(|test| matches!(test.pattern, Pattern::Shift(_)));
+    let several = |tests: &[&Test], what: &str| {
+        let window = match tests.first()?.bound {
+            Bound::Time { window_ns, .. } => show_ns(window_ns),
+            Bound::Volume { .. } | Bound::Files => "a volume".to_owned(),
+        };
+        Some(format!("{} {what} x {window}", tests.len()))
     };
     let lengths = [
-        several(
-            single.clone().count(),
-            "permutations",
-            single.clone().next().map(window),
-        ),
-        several(
-            mesh.clone().count(),
-            "all at once",
-            mesh.clone().next().map(window),
-        ),
+        several(&single, "permutations"),
+        several(&mesh, "all at once"),
     ];
-    let lengths: Vec<String> = lengths.into_iter().filter(|one| !one.is_empty()).collect();
-    let looked = |test: &crate::plan::Test| test.purpose == Purpose::Loss;
-    let looked = record.plan.tests().iter().any(looked);
+    let lengths: Vec<String> = lengths.into_iter().flatten().collect();
+    let looked = tests().any(|test| test.purpose == Purpose::Loss);
     let word = match (acceptance.profile, acceptance.shortened) {
         (Profile::Acceptance, false) if !looked => {
             "SCREENING (acceptance, but losses were not looked for)"
@@ -328,7 +295,7 @@ pub fn standing(record: &Record) -> Option<String> {
         (Profile::Quick, _) => "SCREENING, not acceptance:",
     };
     if let Some(first) = &acceptance.repeats {
-        let count = loads.len();
+        let count = single.len() + mesh.len();
         return Some(format!(
             "      RETEST of {first}: {count} links, each alone; {basis}"
         ));
@@ -481,11 +448,9 @@ fn asks(record: &Record, fault: &FaultSheet) -> String {
 
 /// True if the blamed port direction carried its least share in a permutation, where each port has one link each way.
 fn fell_short_in_a_permutation(record: &Record, fault: &FaultSheet) -> bool {
-    let port = |number: usize| record.sheet.ports.get(number);
     let direction = match fault.culprit {
-        Culprit::Send(from) | Culprit::Pair(from, _) => port(from).and_then(|one| one.send),
-        Culprit::Receive(to) => port(to).and_then(|one| one.receive),
-        _ => None,
+        Culprit::Pair(from, _) => record.sheet.direction(&Culprit::Send(from)),
+        _ => record.sheet.direction(&fault.culprit),
     };
     let test = direction.and_then(|one| record.plan.tests().get(one.test));
     test.is_some_and(|test| test.pattern.is_permutation(record.plan.nodes.len()))
@@ -507,20 +472,12 @@ fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
                 1 => "alone",
                 _ => "with others",
             };
-            match fault.kind {
-                FaultKind::Rate | FaultKind::HeadOfLine => {
-                    format!("{pair} {alone} {}", gbit(one.rate_bits_per_s))
-                }
-                FaultKind::Loss | FaultKind::Broken => {
-                    format!("{pair} {alone} {:.1e} lost", one.loss)
-                }
+            match fault.kind.is_of_losses() {
+                true => format!("{pair} {alone} {:.1e} lost", one.loss),
+                false => format!("{pair} {alone} {}", gbit(one.rate_bits_per_s)),
             }
         })
         .collect();
-    let unit = match fault.kind {
-        FaultKind::Rate | FaultKind::HeadOfLine => " Gbit/s",
-        FaultKind::Loss | FaultKind::Broken => "",
-    };
     let mut lines: Vec<String> = told
         .chunks(A_LINE)
         .enumerate()
@@ -529,17 +486,12 @@ fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
             format!("{head:10}  {}", part.join("   "))
         })
         .collect();
-    if let Some(last) = lines.last_mut() {
-        last.push_str(unit);
+    if let (Some(last), false) = (lines.last_mut(), fault.kind.is_of_losses()) {
+        last.push_str(" Gbit/s");
     }
-    lines.extend(reproduce(record, fault));
+    let commands = commands(record, fault);
+    lines.extend(commands.map(|(server, client)| format!("reproduce   {server}      {client}")));
     lines
-}
-
-/// The result of [`commands`] in one line.
-fn reproduce(record: &Record, fault: &FaultSheet) -> Option<String> {
-    let (server, client) = commands(record, fault)?;
-    Some(format!("reproduce   {server}      {client}"))
 }
 
 /// Server and client commands that repeat the first direct isolated measurement with another tool (iperf3), with the rate to expect.
@@ -553,35 +505,27 @@ pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)>
     let one = fault.direct_evidence().next()?;
     let first = record.plan.tests().first();
     let (streams, rails) = first.map_or((1, 1), |test| (test.streams, test.rails.max(1)));
-    let held = match fault.kind {
-        // The rate limit applies to each stream.
-        FaultKind::Loss | FaultKind::Broken => {
-            let each = one.rate_bits_per_s / (streams / rails).max(1) as f64;
-            format!(" -b {:.0}K", (each / 1e3).max(1.0))
-        }
-        FaultKind::Rate | FaultKind::HeadOfLine => String::new(),
-    };
+    // Streams of one rail, since each rail had its own streams.
+    let streams = (streams / rails).max(1);
+    // The rate limit applies to each stream.
+    let held = fault.kind.is_of_losses().then(|| {
+        let each = one.rate_bits_per_s / streams as f64;
+        format!(" -b {:.0}K", (each / 1e3).max(1.0))
+    });
+    let held = held.unwrap_or_default();
     let port = |number: usize| record.sheet.ports.get(number);
     let (from, to) = (port(one.from)?, port(one.to)?);
     let address = |port: &PortSheet| {
         let host = record.hosts.get(port.node)?;
         Some(host.rails.get(port.rail)?.address)
     };
-    let host = |port: &PortSheet| {
-        record
-            .plan
-            .nodes
-            .get(port.node)
-            .map(|node| node.host.clone())
-    };
+    let host = |port: &PortSheet| Some(record.plan.nodes.get(port.node)?.host.as_str());
     let server = format!("{}$ iperf3 -s -B {}", host(to)?, address(to)?);
     let client = format!(
-        "{}$ iperf3 -c {} -B {} -P {}{held} -t 30      (expect about {} Gbit/s)",
+        "{}$ iperf3 -c {} -B {} -P {streams}{held} -t 30      (expect about {} Gbit/s)",
         host(from)?,
         address(to)?,
         address(from)?,
-        // Streams of one rail, since each rail had its own streams.
-        (streams / rails).max(1),
         gbit(one.rate_bits_per_s)
     );
     Some((server, client))

@@ -8,21 +8,15 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
 use crate::judge::cables;
 use crate::judge::names::name_of;
-use crate::record::{self, Culprit, DirectionSheet, LatencyRecord, PortSheet, Record, VerdictWord};
+use crate::record::{
+    Culprit, DirectionSheet, LatencyRecord, Outcome, PortSheet, Record, VerdictWord,
+};
 use crate::units::{show_gbit, show_utc};
 
 use super::{judged, text};
 
 /// Reason why a report could not be made. Writing to memory does not fail.
 pub type Fault = Box<dyn std::error::Error + Send + Sync>;
-
-/// Outcome of a case.
-enum Outcome {
-    Passed,
-    Failed,
-    Open,
-    Skipped,
-}
 
 struct Case {
     class: &'static str,
@@ -35,14 +29,15 @@ struct Case {
 }
 
 impl Case {
-    fn outcome(&self) -> Outcome {
+    /// Name of the element that marks the case; `None` if it passed.
+    fn mark(&self) -> Option<&'static str> {
         match self.word {
-            VerdictWord::Pass => Outcome::Passed,
-            VerdictWord::Fail => Outcome::Failed,
+            VerdictWord::Pass => None,
+            VerdictWord::Fail => Some("failure"),
             VerdictWord::Undecided | VerdictWord::HostLimited | VerdictWord::Invalid => {
-                Outcome::Open
+                Some("error")
             }
-            VerdictWord::NotJudged => Outcome::Skipped,
+            VerdictWord::NotJudged => Some("skipped"),
         }
     }
 }
@@ -50,10 +45,11 @@ impl Case {
 /// The document of a record.
 pub fn write(record: &Record) -> Result<String, Fault> {
     let cases = cases(record);
-    let count = |of: fn(&Outcome) -> bool| cases.iter().filter(|case| of(&case.outcome())).count();
-    let failures = count(|one| matches!(one, Outcome::Failed)).to_string();
-    let errors = count(|one| matches!(one, Outcome::Open)).to_string();
-    let skipped = count(|one| matches!(one, Outcome::Skipped)).to_string();
+    let count = |mark: &str| {
+        let marked = cases.iter().filter(|case| case.mark() == Some(mark));
+        marked.count().to_string()
+    };
+    let (failures, errors, skipped) = (count("failure"), count("error"), count("skipped"));
     let tests = cases.len().to_string();
     let seconds = format!("{:.3}", record.outcome.measured_s());
     let started = show_utc(record.started_ms).replace(' ', "T");
@@ -121,24 +117,21 @@ fn write_case(writer: &mut Writer<Vec<u8>>, case: &Case) -> Result<(), Fault> {
         "testcase",
         &[("classname", case.class), ("name", &case.name)],
     );
-    let name = match case.outcome() {
-        Outcome::Passed => return Ok(writer.write_event(Event::Empty(outer))?),
-        Outcome::Failed => "failure",
-        Outcome::Open => "error",
-        Outcome::Skipped => "skipped",
+    let Some(mark) = case.mark() else {
+        return Ok(writer.write_event(Event::Empty(outer))?);
     };
     writer.write_event(Event::Start(outer))?;
     let word = case.word.to_string();
-    let inner = match case.outcome() {
-        Outcome::Skipped => element(name, &[("message", &case.what)]),
-        _ => element(name, &[("message", &case.what), ("type", &word)]),
+    let inner = match case.word {
+        VerdictWord::NotJudged => element(mark, &[("message", &case.what)]),
+        _ => element(mark, &[("message", &case.what), ("type", &word)]),
     };
     if case.more.is_empty() {
         writer.write_event(Event::Empty(inner))?;
     } else {
         writer.write_event(Event::Start(inner))?;
         writer.write_event(Event::Text(BytesText::new(&plain(&case.more.join("\n")))))?;
-        close(writer, name)?;
+        close(writer, mark)?;
     }
     close(writer, "testcase")
 }
@@ -157,12 +150,12 @@ fn cases(record: &Record) -> Vec<Case> {
     }];
     // Latencies and patterns do not load ports.
     let ports: &[PortSheet] = match &record.outcome {
-        record::Outcome::Acceptance(_) | record::Outcome::Linktest(_) => &sheet.ports,
-        record::Outcome::Latency(latency) => {
+        Outcome::Acceptance(_) | Outcome::Linktest(_) => &sheet.ports,
+        Outcome::Latency(latency) => {
             cases.extend(cases_of_cables(latency));
             &[]
         }
-        record::Outcome::Imb(_) => &[],
+        Outcome::Imb(_) => &[],
     };
     for (number, port) in ports.iter().enumerate() {
         let both = [
@@ -250,10 +243,8 @@ fn cases_of_cables(latency: &LatencyRecord) -> Vec<Case> {
 
 fn figures(record: &Record, one: &DirectionSheet) -> String {
     let rate = show_gbit(one.rate_bits_per_s / 1e9);
-    let place = match judged::number(record, one.test) {
-        Some(number) => format!(" in test {number}"),
-        None => String::new(),
-    };
+    let number = judged::number(record, one.test);
+    let place = number.map_or_else(String::new, |number| format!(" in test {number}"));
     match one.expected_bits_per_s.zip(one.share) {
         Some((expected, share)) => format!(
             "{rate} of {} Gbit/s ({:.1} %){place}",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::judge::names::and_more;
 use crate::plan::latency::Latency;
 use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, SlowCable, Together};
 use crate::units::{show_ns, show_us};
@@ -101,13 +102,9 @@ pub(crate) fn planned(latency: &LatencyRecord) -> Vec<String> {
 fn slow(latency: &LatencyRecord) -> String {
     let mut text = String::new();
     for cable in latency.slow.iter().take(MOST_CABLES) {
-        let names: Vec<&str> = std::iter::once(&cable.name)
-            .chain(&cable.or)
-            .map(String::as_str)
-            .collect();
         text += &format!(
             "slow       {}: {} one way, usual {} (+{:.0} %), {:.1} deviations, {} pairs, {}\n",
-            names.join(" or "),
+            cable.names(),
             show_us(cable.usual_s * (1.0 + cable.effect)),
             show_us(cable.usual_s),
             cable.effect * 100.0,
@@ -138,17 +135,8 @@ pub(crate) fn slow_of<'a>(
 
 /// Number, median and extremes of the cables of each class.
 fn classes(latency: &LatencyRecord) -> String {
-    let mut classes: BTreeMap<&str, Vec<&CableLatency>> = BTreeMap::new();
-    let known = latency
-        .cables
-        .iter()
-        .filter(|cable| cable.identified && cable.value_s.is_some());
-    for cable in known {
-        classes.entry(&cable.class).or_default().push(cable);
-    }
     let mut text = String::new();
-    for (class, mut cables) in classes {
-        cables.sort_by(|a, b| value(a).total_cmp(&value(b)));
+    for (class, cables) in by_class(latency) {
         let middle = cables[cables.len() / 2];
         let (least, most) = (cables[0], cables[cables.len() - 1]);
         text += &format!(
@@ -162,6 +150,24 @@ fn classes(latency: &LatencyRecord) -> String {
         );
     }
     text
+}
+
+/// Identified cables of each class, the fastest first.
+fn by_class(latency: &LatencyRecord) -> BTreeMap<&str, Vec<&CableLatency>> {
+    let mut classes: BTreeMap<&str, Vec<&CableLatency>> = BTreeMap::new();
+    for cable in identified(latency) {
+        classes.entry(&cable.class).or_default().push(cable);
+    }
+    for cables in classes.values_mut() {
+        cables.sort_by(|a, b| value(a).total_cmp(&value(b)));
+    }
+    classes
+}
+
+/// Cables with a value of their own.
+fn identified(latency: &LatencyRecord) -> impl Iterator<Item = &CableLatency> {
+    let cables = latency.cables.iter();
+    cables.filter(|cable| cable.identified && cable.value_s.is_some())
 }
 
 fn value(cable: &CableLatency) -> f64 {
@@ -199,27 +205,14 @@ fn slowest(latency: &LatencyRecord) -> String {
 
 /// Identified cables with the ratio of their latency to the median of their class, largest first.
 pub(crate) fn ranked(latency: &LatencyRecord) -> Vec<(&CableLatency, f64)> {
-    let known = || {
-        latency
-            .cables
-            .iter()
-            .filter(|cable| cable.identified && cable.value_s.is_some())
-    };
-    let mut classes: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for cable in known() {
-        classes.entry(&cable.class).or_default().push(value(cable));
-    }
-    for values in classes.values_mut() {
-        values.sort_by(f64::total_cmp);
-    }
+    let classes = by_class(latency);
     let middle = |class: &str| {
-        classes
-            .get(class)
-            .map_or(0.0, |values| values[values.len() / 2])
+        let cables = classes.get(class);
+        cables.map_or(0.0, |cables| value(cables[cables.len() / 2]))
     };
     // If noise exceeds the latency, the median can be 0 or less, and a ratio to it says nothing.
     let ratio = |cable: &'_ CableLatency| value(cable) / middle(&cable.class);
-    let sound = known().filter(|cable| middle(&cable.class) > 0.0);
+    let sound = identified(latency).filter(|cable| middle(&cable.class) > 0.0);
     let mut all: Vec<(&CableLatency, f64)> = sound.map(|cable| (cable, ratio(cable))).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     all
@@ -321,19 +314,9 @@ fn missing(latency: &LatencyRecord) -> String {
     }
     if !latency.absent.is_empty() {
         const MOST: usize = 10;
-        let names = latency
-            .absent
-            .iter()
-            .take(MOST)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(", ");
-        let more = latency.absent.len().saturating_sub(MOST);
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
+        let count = latency.absent.len();
+        let names = latency.absent[..count.min(MOST)].join(", ");
+        let more = and_more(count, MOST, " ");
         text += &format!("absent     {names}{more}\n");
     }
     text
@@ -352,9 +335,7 @@ pub(crate) fn csv(latency: &LatencyRecord) -> Result<String, csv::Error> {
         "slow",
     ])?;
     let us = |seconds: Option<f64>| {
-        seconds
-            .map(|seconds| format!("{:.4}", seconds * 1e6))
-            .unwrap_or_default()
+        seconds.map_or_else(String::new, |seconds| format!("{:.4}", seconds * 1e6))
     };
     for cable in &latency.cables {
         writer.write_record([

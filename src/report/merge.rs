@@ -24,7 +24,7 @@ pub enum MergeError {
 }
 
 /// Figures of one switch port.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Row {
     host: String,
     send: Option<DirectionSheet>,
@@ -83,8 +83,7 @@ impl Merged {
                 };
                 let row = rows.entry((natural(&at), at)).or_insert_with(|| Row {
                     host: port.label.clone(),
-                    send: None,
-                    receive: None,
+                    ..Row::default()
                 });
                 row.send = lesser(row.send, port.send);
                 row.receive = lesser(row.receive, port.receive);
@@ -154,11 +153,8 @@ impl Merged {
         lines.extend(self.standings.iter().map(|text| format!("      {text}")));
         lines.extend(self.runs.iter().map(|run| format!("      {run}")));
         lines.extend(self.faults.iter().map(|fault| format!("      {fault}")));
-        lines.extend(
-            self.conditions
-                .iter()
-                .map(|text| format!("      not the same: {text}")),
-        );
+        let conditions = self.conditions.iter();
+        lines.extend(conditions.map(|text| format!("      not the same: {text}")));
         let width = |of: fn(&(String, Row)) -> usize| self.rows.iter().map(of).max().unwrap_or(0);
         let (at_width, host_width) = (
             width(|row| row.0.len()).max(11),

@@ -39,6 +39,15 @@ fn label_width<'a>(labels: impl Iterator<Item = &'a String>) -> usize {
     labels.map(String::len).max().unwrap_or(0).max("host".len())
 }
 
+/// A text behind the names of the nodes that it concerns, folded; without names, the text alone.
+fn of_nodes(mut nodes: Vec<String>, text: String) -> String {
+    nodes.retain(|node| !node.is_empty());
+    match nodes.is_empty() {
+        true => text,
+        false => format!("{}: {text}", fold(&nodes)),
+    }
+}
+
 /// Folds names in natural order: `n[1-3,10]`.
 fn fold(names: &[String]) -> String {
     let mut sorted = names.to_vec();

@@ -82,9 +82,7 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
         let (up, down) = (cell(&uplink.up), cell(&uplink.down));
         lines.push(format!("{label:width$}  {up}  {down}"));
     }
-    for line in wires::of_all(record, tests).into_iter().take(MOST_WIRES) {
-        lines.push(line);
-    }
+    lines.extend(wires::of_all(record, tests).into_iter().take(MOST_WIRES));
     lines.extend(to_sign(record));
     lines
 }

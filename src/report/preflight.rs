@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::judge::uniform::{self, Trait};
-use crate::record::{Record, WireKind};
+use crate::record::{HostRecord, InterfaceCounters, NodeRecord, Record, WireKind, first_nodes};
 use crate::units::{show_gbit, sum};
 
 use super::{count, fold};
@@ -52,19 +52,10 @@ pub fn lines(record: &Record) -> Vec<String> {
         Readiness::NotReady => format!("NOT READY  {}", record.verdict.reason),
     };
     let mut lines = vec![headline];
-    lines.extend(
-        record
-            .missing
-            .iter()
-            .map(|one| format!("missing     {}: {}", one.node, one.what)),
-    );
-    lines.extend(
-        record
-            .sheet
-            .order
-            .iter()
-            .map(|finding| format!("FAIL        {finding}")),
-    );
+    let missing = record.missing.iter();
+    lines.extend(missing.map(|one| format!("missing     {}: {}", one.node, one.what)));
+    let order = record.sheet.order.iter();
+    lines.extend(order.map(|finding| format!("FAIL        {finding}")));
     for one in traits.iter().filter(|one| !one.is_uniform()) {
         lines.push(format!("differs     {}", told(one)));
     }
@@ -83,12 +74,9 @@ fn hosts_there(record: &Record) -> (usize, usize) {
     let host = |label: &str| label.split('#').next().unwrap_or_default().to_owned();
     let missing: BTreeSet<String> = record.missing.iter().map(|one| host(&one.node)).collect();
     let known: BTreeSet<String> = record.hosts.iter().map(|one| host(&one.node)).collect();
-    let firsts = record.hosts.iter().enumerate();
-    let firsts = firsts.filter(|(node, one)| one.host_index == *node);
-    let there = firsts
-        .clone()
-        .filter(|(_, one)| !missing.contains(&host(&one.node)));
-    let all = firsts.clone().count() + missing.difference(&known).count();
+    let firsts = || first_nodes(&record.hosts);
+    let there = firsts().filter(|(_, one)| !missing.contains(&host(&one.node)));
+    let all = firsts().count() + missing.difference(&known).count();
     (there.count(), all)
 }
 
@@ -165,12 +153,7 @@ fn counted(record: &Record) -> Vec<String> {
             let (Some(measured), Some(host)) = (measured, record.hosts.get(node)) else {
                 continue;
             };
-            let is_rail = |name: &String| {
-                host.rails
-                    .iter()
-                    .any(|rail| rail.interface.as_ref() == Some(name))
-            };
-            for (name, counters) in measured.interfaces.iter().filter(|(name, _)| is_rail(name)) {
+            for (name, counters) in of_ports(host, measured) {
                 if let Some(moved) = counters.happened(|_| true) {
                     found.push(format!("counters    {} {name}: {moved}", host.node));
                 }
@@ -184,6 +167,19 @@ fn counted(record: &Record) -> Vec<String> {
         ));
     }
     found
+}
+
+/// Counters of the interfaces that are data ports.
+fn of_ports<'a>(
+    host: &'a HostRecord,
+    measured: &'a NodeRecord,
+) -> impl Iterator<Item = &'a (String, InterfaceCounters)> {
+    let is_port = |name: &String| {
+        let mut rails = host.rails.iter();
+        rails.any(|rail| rail.interface.as_ref() == Some(name))
+    };
+    let all = measured.interfaces.iter();
+    all.filter(move |(name, _)| is_port(name))
 }
 
 fn alike(traits: &[Trait]) -> String {
@@ -201,21 +197,13 @@ fn alike(traits: &[Trait]) -> String {
 /// Error counters that data ports do not report, each with its hosts: an event that is not counted is not zero.
 pub fn untold(record: &Record) -> Vec<String> {
     let mut by_counter: Vec<(&str, Vec<String>)> = Vec::new();
-    let firsts = record.hosts.iter().enumerate();
-    for (node, host) in firsts.filter(|(node, host)| host.host_index == *node) {
+    for (node, host) in first_nodes(&record.hosts) {
         let tests = record.tests().iter();
         let Some(measured) = tests.flat_map(|test| test.nodes.get(node)).flatten().next() else {
             continue;
         };
-        let is_rail = |name: &String| {
-            let mut rails = host.rails.iter();
-            rails.any(|rail| rail.interface.as_ref() == Some(name))
-        };
-        let ports = measured.interfaces.iter();
-        for counter in ports
-            .filter(|(name, _)| is_rail(name))
-            .flat_map(|(_, all)| all.untold())
-        {
+        let ports = of_ports(host, measured);
+        for counter in ports.flat_map(|(_, counters)| counters.untold()) {
             let known = by_counter.iter().position(|(other, _)| *other == counter);
             let at = known.unwrap_or_else(|| {
                 by_counter.push((counter, Vec::new()));

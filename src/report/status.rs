@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::record::{EndRole, SeenNode, Sighting, Trouble};
 use crate::units::{SECOND_NS, gbit_per_s, show_age, show_gbit, show_since};
 
-use super::fold;
+use super::{count, fold, of_nodes};
 
 /// Two sightings of one host, since a rate needs two instants.
 #[derive(Debug, Clone)]
@@ -50,7 +50,6 @@ pub(super) fn pairs<'view>(view: &'view View, token: &str) -> Vec<Pair<'view>> {
 /// A run on a host.
 struct Row {
     host: String,
-    run: String,
     token: String,
     by: String,
     since: String,
@@ -90,7 +89,6 @@ fn row(view: &View, token: &str) -> Option<Row> {
         |node: &SeenNode| node.card.lanes(EndRole::Receiver, 0).len() * (card.test.phases - 1);
     Some(Row {
         host: view.host.clone(),
-        run: short(token),
         token: token.to_owned(),
         by: card.by.clone(),
         since: show_since(card.started_ms, view.now.wall_ms),
@@ -125,7 +123,6 @@ fn closed(view: &View) -> Vec<Row> {
             Some(row) => row.nodes.push(node),
             None => rows.push(Row {
                 host: view.host.clone(),
-                run: short(&segment.token),
                 token: segment.token.clone(),
                 by: segment.user.clone(),
                 since: "-".to_owned(),
@@ -176,7 +173,7 @@ pub(crate) fn table(views: &[View]) -> String {
         let rate = |at: usize| row.rates.map_or_else(dash, |rates| show_gbit(rates[at]));
         cells.push([
             row.host.clone(),
-            row.run.clone(),
+            short(&row.token),
             row.by.clone(),
             row.since.clone(),
             row.age_s.map_or_else(dash, show_age),
@@ -205,9 +202,9 @@ pub(crate) fn table(views: &[View]) -> String {
     if swept > 0 {
         let hosts = views.iter().filter(|view| self::swept(view) > 0);
         let hosts: Vec<String> = hosts.map(|view| view.host.clone()).collect();
-        let what = if swept == 1 { "leftover" } else { "leftovers" };
         text.push_str(&format!(
-            "swept {swept} {what} of killed runs on {}\n",
+            "swept {} of killed runs on {}\n",
+            count(swept, "leftover"),
             fold(&hosts)
         ));
     }
@@ -283,15 +280,8 @@ pub(crate) fn failures(troubles: &[Trouble]) -> Vec<String> {
             None => lines.push((text, vec![trouble.node.clone()])),
         }
     }
-    let line = |(text, mut nodes): (String, Vec<String>)| {
-        nodes.retain(|node| !node.is_empty());
-        if nodes.is_empty() {
-            text
-        } else {
-            format!("{}: {text}", fold(&nodes))
-        }
-    };
-    lines.into_iter().map(line).collect()
+    let lines = lines.into_iter();
+    lines.map(|(text, nodes)| of_nodes(nodes, text)).collect()
 }
 
 /// A text table whose columns are as wide as their longest cell. Columns in `right` hold numbers and are right-aligned.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::judge::names::and_more;
 use crate::plan::{Bound, Coupling, Datapath, Sink, Source, Test, Verify, size};
 use crate::record::{
     ClockRecord, HeldBy, HostRecord, LinkRecord, Measured, Missing, Record, TestRecord, Trouble,
@@ -10,8 +11,9 @@ use crate::record::{
 use crate::units::{show_bytes, show_gbit, show_ns, sum};
 
 use super::compare::Comparison;
-use super::figures::{self, Direction, Figures, rate};
-use super::{count, described, fold, imb, judged, label_width, latency, linktest, overview, wires};
+use super::figures::{self, Direction, Figures};
+use super::{count, fold, label_width, of_nodes};
+use super::{described, dry_run, imb, judged, latency, linktest, overview, wires};
 
 /// Most rows of a comparison below a summary.
 const ROWS: usize = 12;
@@ -60,9 +62,7 @@ fn acceptance(record: &Record) -> String {
         several => {
             out.line(&overall(record, several));
             preface(&mut out, record);
-            overview::lines(record, several)
-                .iter()
-                .for_each(|line| out.line(line));
+            out.lines(overview::lines(record, several));
         }
     }
     out.text
@@ -100,19 +100,12 @@ fn one_test(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figure
     out.line(&conditions(plan));
     out.line(&totals(test, figures));
     table(out, record, test, figures);
-    for line in links_that_limit(record, test) {
-        out.line(&line);
-    }
-    if let Some(line) = cpu(record, test) {
-        out.line(&line);
-    }
+    out.lines(links_that_limit(record, test));
+    out.lines(cpu(record, test));
     out.line(&checks(test, figures, plan));
-    for line in wires::lines(record, test) {
-        out.line(&line);
-    }
-    for note in notes(record, test, plan) {
-        out.line(&format!("note: {note}"));
-    }
+    out.lines(wires::lines(record, test));
+    let notes = notes(record, test, plan).into_iter();
+    out.lines(notes.map(|note| format!("note: {note}")));
     if record.verdict.word.is_judged() {
         out.lines(judged::to_sign(record).map(|said| format!("to sign: {said}")));
         out.lines(described::line(record));
@@ -233,15 +226,13 @@ fn accounted(record: &Record) -> Option<String> {
         }
         None => format!("{} took no part ({})", missing.node, missing.what),
     };
-    let named: Vec<String> = record.missing.iter().take(NAMED).map(told).collect();
+    let mut named: Vec<String> = record.missing.iter().take(NAMED).map(told).collect();
     let more = record.missing.len().saturating_sub(NAMED);
-    let more = if more > 0 {
-        format!("; and {more} more, all in the record")
-    } else {
-        String::new()
-    };
+    if more > 0 {
+        named.push(format!("and {more} more, all in the record"));
+    }
     Some(format!(
-        "            {} of {} accounted for: {}{more}",
+        "            {} of {} accounted for: {}",
         all - record.missing.len(),
         count(all, "node"),
         named.join("; ")
@@ -249,15 +240,10 @@ fn accounted(record: &Record) -> Option<String> {
 }
 
 fn conditions(test: &Test) -> String {
-    let bound = match test.bound {
-        Bound::Time {
-            warmup_ns,
-            window_ns,
-        } => {
-            format!("window {} after {}", show_ns(window_ns), show_ns(warmup_ns))
-        }
-        Bound::Volume { buffers } => format!("{buffers} blocks on every link"),
-        Bound::Files => "as long as the longest file".to_owned(),
+    let length = dry_run::length(test.bound);
+    let window = match test.bound {
+        Bound::Time { .. } => "window ",
+        Bound::Volume { .. } | Bound::Files => "",
     };
     let mut streams = String::new();
     if test.rails > 1 {
@@ -296,7 +282,7 @@ fn conditions(test: &Test) -> String {
         Datapath::Zerocopy => "datapath zerocopy",
     };
     format!(
-        "            {}, {} phases{streams}, blocks of {block}, {bound}, {datapath}{ends}{verify}{coupling}",
+        "            {}, {} phases{streams}, blocks of {block}, {window}{length}, {datapath}{ends}{verify}{coupling}",
         test.pattern, test.phases
     )
 }
@@ -318,11 +304,8 @@ fn totals(test: &TestRecord, figures: &Figures) -> String {
 }
 
 fn table(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) {
-    let known = record.sheet.ports.iter();
-    let known = known
-        .filter(|port| port.ceiling_bits_per_s.is_some())
-        .count()
-        > 0;
+    let mut ports = record.sheet.ports.iter();
+    let known = ports.any(|port| port.ceiling_bits_per_s.is_some());
     let volume = test.window_ns.is_none();
     let width = label_width(figures.ports.iter().map(|port| &port.label));
     let own = if volume { "   own time s" } else { "" };
@@ -350,25 +333,17 @@ fn table(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) 
         let core = port
             .busiest_core
             .map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0));
-        let own = match port.own_time_s.filter(|_| volume) {
-            Some(seconds) => format!("  {seconds:>11.3}"),
-            None => String::new(),
-        };
+        let own = port.own_time_s.filter(|_| volume);
+        let own = own.map_or_else(String::new, |seconds| format!("  {seconds:>11.3}"));
+        let share =
+            |links, direction| percent(known, links, judged::share(record, port, direction, test));
         out.line(&format!(
             "{:width$}  {:>11}{}  {:>14}{}  {retransmits:>7}  {core:>12}{own}",
             port.label,
             carried(port.links_out, port.send_gbit_per_s),
-            percent(
-                known,
-                port.links_out,
-                judged::share(record, port, Direction::Send, test)
-            ),
+            share(port.links_out, Direction::Send),
             carried(port.links_in, port.receive_gbit_per_s),
-            percent(
-                known,
-                port.links_in,
-                judged::share(record, port, Direction::Receive, test)
-            ),
+            share(port.links_in, Direction::Receive),
         ));
     }
 }
@@ -407,16 +382,11 @@ fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
             label(lane.to),
             lane.boundary,
             lane.boundary + 1,
-            show_gbit(rate(test, link))
+            show_gbit(test.rate_of(link))
         )
     };
     let named: Vec<String> = limiting.iter().take(SHOWN).map(name).collect();
-    let more = limiting.len().saturating_sub(SHOWN);
-    let more = if more > 0 {
-        format!(", and {more} more")
-    } else {
-        String::new()
-    };
+    let more = and_more(limiting.len(), SHOWN, ", ");
     vec![
         format!("limiting    {}{more}", named.join(", ")),
         format!(
@@ -574,12 +544,8 @@ fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
         let all = needed.saturating_mul(on_host(host.host_index)) as u64;
         all > host.facts.reserved_pages_bytes
     };
-    let short: Vec<String> = record
-        .hosts
-        .iter()
-        .filter(lacks)
-        .map(|host| host.node.clone())
-        .collect();
+    let short = record.hosts.iter().filter(lacks);
+    let short: Vec<String> = short.map(|host| host.node.clone()).collect();
     let each = show_bytes(needed as u64);
     (plan.huge && !short.is_empty()).then(|| {
         format!(
@@ -598,11 +564,10 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
     };
     let mut lines: Vec<(Vec<String>, String)> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
-    let followers = troubles
+    let (alike, followers): (Vec<&Trouble>, Vec<&Trouble>) = troubles
         .iter()
-        .filter(|trouble| trouble.kind != first.kind)
-        .count();
-    for trouble in troubles.iter().filter(|trouble| trouble.kind == first.kind) {
+        .partition(|trouble| trouble.kind == first.kind);
+    for trouble in alike {
         let text = trouble.text();
         let line = *known.entry(text.clone()).or_insert(lines.len());
         match lines.get_mut(line) {
@@ -613,23 +578,12 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
         }
     }
     const SHOWN: usize = 8;
-    let more = lines.len().saturating_sub(SHOWN);
-    let mut shown: Vec<String> = lines
-        .into_iter()
-        .take(SHOWN)
-        .map(|(nodes, text)| {
-            let nodes: Vec<String> = nodes.into_iter().filter(|node| !node.is_empty()).collect();
-            if nodes.is_empty() {
-                text
-            } else {
-                format!("{}: {text}", fold(&nodes))
-            }
-        })
-        .collect();
-    if more + followers > 0 {
+    let more = lines.len().saturating_sub(SHOWN) + followers.len();
+    let shown = lines.into_iter().take(SHOWN);
+    let mut shown: Vec<String> = shown.map(|(nodes, text)| of_nodes(nodes, text)).collect();
+    if more > 0 {
         shown.push(format!(
-            "({} more failures follow from this; all are in the record)",
-            more + followers
+            "({more} more failures follow from this; all are in the record)"
         ));
     }
     shown

@@ -1,10 +1,10 @@
 //! Lines of the summary about interfaces: counters that contradict the payload, the shares of bond members, and paths that take smaller packets than
 //! their ends.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
-use crate::record::InterfaceCounters;
-use crate::record::{Record, TestRecord, WireFinding, WireKind};
+use crate::judge::names::and_more;
+use crate::record::{InterfaceCounters, Record, TestRecord, WireFinding, WireKind};
 use crate::units::{show_bytes, sum};
 
 /// A line for each contradiction between interface counters and payload, and a line for each bond with the shares of its members.
@@ -40,13 +40,12 @@ pub(super) fn lines(record: &Record, test: &TestRecord) -> Vec<String> {
 
 /// The contradictions of several tests: each interface and kind once, with the first test that showed it.
 pub(super) fn of_all(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
-    let mut known = BTreeSet::new();
+    let mut known = HashSet::new();
     let mut lines = Vec::new();
     for test in tests {
         for finding in &test.wires {
             let kind = std::mem::discriminant(&finding.kind);
-            let number = format!("{kind:?}");
-            if known.insert((finding.node.clone(), finding.interface.clone(), number)) {
+            if known.insert((&finding.node, &finding.interface, kind)) {
                 lines.push(format!(
                     "{} (test {})",
                     wire(record, finding),
@@ -63,17 +62,18 @@ fn wire(record: &Record, finding: &WireFinding) -> String {
         node, interface, ..
     } = finding;
     let host = record.hosts.iter().find(|host| host.node == *node);
-    let rails = host.map(|host| &host.rails);
-    let address = rails.and_then(|rails| {
-        let rail = rails
-            .iter()
-            .find(|rail| rail.interface.as_ref() == Some(interface));
-        rail.map(|rail| format!(" ({})", rail.address))
-    });
-    let address = address.unwrap_or_default();
+    let mut rails = host.into_iter().flat_map(|host| &host.rails);
+    let rail = rails.find(|rail| rail.interface.as_ref() == Some(interface));
+    let address = rail.map_or_else(String::new, |rail| format!(" ({})", rail.address));
     let payload = show_bytes(finding.payload_bytes);
     let counted = show_bytes(finding.counted_bytes);
-    let share = |bytes: u64| bytes as f64 / finding.counted_bytes.max(1) as f64 * 100.0;
+    let foreign = |bytes: u64, way: &str| {
+        let share = bytes as f64 / finding.counted_bytes.max(1) as f64 * 100.0;
+        let foreign = show_bytes(bytes);
+        format!(
+            "foreign     {node} {interface}: {share:.1} % of what it {way} was not this run's ({foreign})"
+        )
+    };
     let other = |by: &Option<String>| by.clone().unwrap_or_else(|| "another interface".to_owned());
     match &finding.kind {
         WireKind::WrongRoute { by } => format!(
@@ -86,16 +86,8 @@ fn wire(record: &Record, finding: &WireFinding) -> String {
              (it answers for this address: net.ipv4.conf.all.arp_ignore=1, arp_announce=2)",
             other(by)
         ),
-        WireKind::ForeignSent { bytes } => format!(
-            "foreign     {node} {interface}: {:.1} % of what it sent was not this run's ({})",
-            share(*bytes),
-            show_bytes(*bytes)
-        ),
-        WireKind::ForeignReceived { bytes } => format!(
-            "foreign     {node} {interface}: {:.1} % of what it received was not this run's ({})",
-            share(*bytes),
-            show_bytes(*bytes)
-        ),
+        WireKind::ForeignSent { bytes } => foreign(*bytes, "sent"),
+        WireKind::ForeignReceived { bytes } => foreign(*bytes, "received"),
     }
 }
 
@@ -126,12 +118,7 @@ pub(super) fn short_paths(record: &Record, test: &TestRecord) -> Option<String> 
             short.push(text);
         }
     }
-    let more = short.len().saturating_sub(NAMED);
-    let more = if more > 0 {
-        format!(", and {more} more")
-    } else {
-        String::new()
-    };
+    let more = and_more(short.len(), NAMED, ", ");
     short.truncate(NAMED);
     (!short.is_empty()).then(|| format!("path MTU: {}{more}", short.join(", ")))
 }

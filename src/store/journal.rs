@@ -31,16 +31,11 @@ impl Growing {
             return;
         }
         let file = &mut self.file;
-        let written = file
-            .write_all(lines.as_bytes())
-            .and_then(|()| file.flush())
-            .and_then(|()| {
-                if safe {
-                    file.get_ref().sync_data()
-                } else {
-                    Ok(())
-                }
-            });
+        let written = file.write_all(lines.as_bytes());
+        let mut written = written.and_then(|()| file.flush());
+        if safe {
+            written = written.and_then(|()| file.get_ref().sync_data());
+        }
         if let Err(source) = written {
             self.failed = Some(StoreError::new(&self.path, source));
         }

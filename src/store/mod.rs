@@ -41,8 +41,7 @@ impl StoreError {
 pub(crate) fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreError> {
     let content = content.as_ref();
     let fail = |source| StoreError::new(path, source);
-    let ordinary = fs::metadata(path).map_or(true, |meta| meta.is_file());
-    if !ordinary {
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         return fs::write(path, content).map_err(fail);
     }
     let whole = |temporary: &Path| {
@@ -64,9 +63,7 @@ fn renamed(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Resu
     let temporary = temporary_of(path);
     let written = write(&temporary).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        match fs::remove_file(&temporary) {
-            Ok(()) | Err(_) => {}
-        }
+        let (Ok(()) | Err(_)) = fs::remove_file(&temporary);
     }
     written
 }

@@ -50,14 +50,13 @@ pub(crate) fn find(name: &str, folder: &Path) -> Result<PathBuf, FindError> {
         let own = name_of(path);
         own.starts_with(name) || own.starts_with(&format!("{PREFIX}{name}"))
     };
-    let mut found: Vec<PathBuf> = all(folder)?.into_iter().filter(begins).collect();
-    match (found.pop(), found.is_empty()) {
-        (None, _) => Err(unknown()),
-        (Some(one), true) => Ok(one),
-        (Some(last), false) => {
-            found.push(last);
-            let names: Vec<String> = found.iter().take(4).map(|path| name_of(path)).collect();
-            let more = if found.len() > 4 { ", ..." } else { "" };
+    let found: Vec<PathBuf> = all(folder)?.into_iter().filter(begins).collect();
+    match &found[..] {
+        [] => Err(unknown()),
+        [one] => Ok(one.clone()),
+        several => {
+            let names: Vec<String> = several.iter().take(4).map(|path| name_of(path)).collect();
+            let more = if several.len() > 4 { ", ..." } else { "" };
             Err(FindError::Several(name.to_owned(), names.join(", ") + more))
         }
     }
@@ -80,9 +79,9 @@ pub(crate) fn find_journal(name: &str, folder: &Path) -> Option<(String, String)
         let known = name_of_folder(path);
         known.starts_with(PREFIX) && known.starts_with(name) && path.join(JOURNAL).is_file()
     };
-    let mut found: Vec<PathBuf> = entries.filter(own).collect();
-    match (found.pop(), found.is_empty()) {
-        (Some(one), true) if !name.is_empty() => named(&one),
+    let found: Vec<PathBuf> = entries.filter(own).collect();
+    match &found[..] {
+        [one] if !name.is_empty() => named(one),
         _ => None,
     }
 }

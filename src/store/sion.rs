@@ -194,16 +194,16 @@ pub(crate) fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionErr
     let block_bytes = reader.u32("block size", 20)?;
     let tasks = reader.u32("number of tasks", 24)?;
     let files = reader.u32("number of files", 28)?;
-    let value = |what, value: u32, at| SionError::Value {
+    let value = |what, value: u64, at| SionError::Value {
         what,
-        value: i64::from(value),
+        value: i64::try_from(value).unwrap_or(i64::MAX),
         at,
     };
     if block_bytes == 0 || block_bytes > i32::MAX.unsigned_abs() {
-        return Err(value("block size", block_bytes, 20));
+        return Err(value("block size", block_bytes.into(), 20));
     }
     if tasks == 0 || tasks > MOST_TASKS {
-        return Err(value("number of tasks", tasks, 24));
+        return Err(value("number of tasks", tasks.into(), 24));
     }
     if files != 1 {
         return Err(SionError::Files(files));
@@ -230,20 +230,13 @@ pub(crate) fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionErr
     let used = reader.positives("blocks of a task", second, count)?;
     // The whole table must exist before its stated length is trusted.
     if blocks.saturating_mul(count) > MOST_CELLS {
-        return Err(value(
-            "number of blocks",
-            u32::try_from(blocks).unwrap_or(u32::MAX),
-            blocks_at,
-        ));
+        return Err(value("number of blocks", blocks, blocks_at));
     }
     let cells = blocks.saturating_mul(8 * count);
     reader.expect("bytes of blocks", second + 8 * count, cells)?;
     if let Some(task) = used.iter().position(|used| *used > blocks) {
-        return Err(SionError::Value {
-            what: "blocks of a task",
-            value: i64::try_from(used[task]).unwrap_or(i64::MAX),
-            at: second + 8 * task as u64,
-        });
+        let at = second + 8 * task as u64;
+        return Err(value("blocks of a task", used[task], at));
     }
     let skip: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
     let mut data_bytes = 0_u64;
@@ -381,10 +374,9 @@ pub(crate) fn write(name: &str, block_bytes: u32, streams: &[Vec<u8>]) -> Vec<u8
     let count = streams.len() as u64;
     let first_data = round_up(FIXED_BYTES + 16 * count, block);
     // A task that wrote nothing has a chunk, too.
-    let sizes: Vec<u64> = streams
-        .iter()
-        .map(|stream| round_up((stream.len() as u64).max(1), block))
-        .collect();
+    let lengths: Vec<u64> = streams.iter().map(|stream| stream.len() as u64).collect();
+    let sizes = lengths.iter().map(|bytes| round_up((*bytes).max(1), block));
+    let sizes: Vec<u64> = sizes.collect();
     let second = first_data + sizes.iter().sum::<u64>();
     let mut file = Vec::new();
     file.extend_from_slice(MAGIC);
@@ -407,12 +399,8 @@ pub(crate) fn write(name: &str, block_bytes: u32, streams: &[Vec<u8>]) -> Vec<u8
         *place = byte;
     }
     file.extend_from_slice(&prefix);
-    for rank in 0..count {
-        file.extend_from_slice(&rank.to_le_bytes());
-    }
-    for size in &sizes {
-        file.extend_from_slice(&size.to_le_bytes());
-    }
+    file.extend((0..count).flat_map(u64::to_le_bytes));
+    file.extend(sizes.iter().flat_map(|size| size.to_le_bytes()));
     file.extend_from_slice(&1_u32.to_le_bytes());
     file.extend_from_slice(&second.to_le_bytes());
     let pad = |file: &mut Vec<u8>, to: u64| {
@@ -426,12 +414,8 @@ pub(crate) fn write(name: &str, block_bytes: u32, streams: &[Vec<u8>]) -> Vec<u8
         start += size;
     }
     pad(&mut file, second);
-    for _ in streams {
-        file.extend_from_slice(&1_u64.to_le_bytes());
-    }
-    for stream in streams {
-        file.extend_from_slice(&(stream.len() as u64).to_le_bytes());
-    }
+    file.extend(streams.iter().flat_map(|_| 1_u64.to_le_bytes()));
+    file.extend(lengths.iter().flat_map(|bytes| bytes.to_le_bytes()));
     file.extend_from_slice(&0_u32.to_le_bytes());
     file
 }

@@ -102,11 +102,7 @@ pub(super) fn take(
     wanted: Option<RunName>,
 ) -> Result<RunName, Declined> {
     // Count before the checks: a refused request costs an attempt too, and 200 simultaneous requests count as 200.
-    if app
-        .guard
-        .count_start(asker.from, app.queue.now_ms())
-        .is_err()
-    {
+    if !app.guard.count_start(asker.from, app.queue.now_ms()) {
         return Err(Declined::TooOften);
     }
     let name = app.queue.start(fields, wanted)?;

@@ -102,15 +102,12 @@ pub(super) async fn compare(
     };
     block_in_place(|| {
         let record = |name: &str| {
-            name.parse()
-                .ok()
-                .and_then(|name: RunName| app.queue.record(&name))
+            let name = name.parse().ok();
+            name.and_then(|name: RunName| app.queue.run_store.record(&name))
         };
         let (before, now) = (record(&pair.before), record(&pair.now));
-        let comparison = match (&before, &now) {
-            (Some(before), Some(now)) => Some(Comparison::of(before, now)),
-            _ => None,
-        };
+        let both = before.as_ref().zip(now.as_ref());
+        let comparison = both.map(|(before, now)| Comparison::of(before, now));
         let asked = !(pair.before.is_empty() && pair.now.is_empty());
         if asked && comparison.is_none() {
             return absent(&app, false);

@@ -50,7 +50,7 @@ pub(crate) enum TokenError {
 }
 
 /// Sender of a request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Asker {
     /// True if the sender can do anything, not only read.
     pub is_known: bool,
@@ -168,12 +168,8 @@ impl Guard {
         now_ms: u64,
     ) -> Result<Asker, TooMany> {
         let mut asker = Asker {
-            is_known: false,
-            has_token: false,
-            has_wrong_token: false,
-            session: None,
-            user: None,
             from,
+            ..Asker::default()
         };
         // Other schemes are for a proxy.
         let bearer =
@@ -214,12 +210,9 @@ impl Guard {
         }
     }
 
-    /// Counts a start. The error means too many starts from this address within this minute.
-    pub(super) fn count_start(&self, from: Option<IpAddr>, now_ms: u64) -> Result<(), TooMany> {
-        match self.starts.count(from.unwrap_or(HERE), now_ms) {
-            true => Ok(()),
-            false => Err(TooMany),
-        }
+    /// Counts a start. Returns false after too many starts from this address within this minute.
+    pub(super) fn count_start(&self, from: Option<IpAddr>, now_ms: u64) -> bool {
+        self.starts.count(from.unwrap_or(HERE), now_ms)
     }
 
     /// Opens a session and returns its cookie. `nonce` names the session; `path` is the prefix of every path.
@@ -300,11 +293,8 @@ impl Guard {
         if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
             return false;
         }
-        let (origin, host) = (
-            text(headers, header::ORIGIN.as_str()),
-            text(headers, header::HOST.as_str()),
-        );
-        match (origin, host) {
+        let host = text(headers, header::HOST.as_str());
+        match (text(headers, header::ORIGIN.as_str()), host) {
             (Some(origin), Some(host)) => origin
                 .split_once("://")
                 .is_some_and(|(_, own)| own.eq_ignore_ascii_case(host)),
@@ -399,19 +389,11 @@ fn host_of(host: &str) -> &str {
 }
 
 fn bytes_of(hex: &str) -> Vec<u8> {
-    let digits: Option<Vec<u8>> = hex
-        .chars()
-        .map(|digit| {
-            digit
-                .to_digit(16)
-                .and_then(|digit| u8::try_from(digit).ok())
-        })
-        .collect();
-    let pairs = digits.unwrap_or_default();
-    pairs
-        .chunks(2)
-        .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit))
-        .collect()
+    let digit = |digit: char| u8::try_from(digit.to_digit(16)?).ok();
+    let digits: Option<Vec<u8>> = hex.chars().map(digit).collect();
+    let digits = digits.unwrap_or_default();
+    let byte = |pair: &[u8]| pair.iter().fold(0_u8, |byte, digit| byte << 4 | digit);
+    digits.chunks(2).map(byte).collect()
 }
 
 /// Creates a file with a new token that only the owner can read. The file appears complete or not at all.
@@ -424,9 +406,7 @@ fn made(path: &Path, random: fn() -> String) -> std::io::Result<()> {
         .open(&other)
         .and_then(|mut file| file.write_all(format!("{}\n", random()).as_bytes()))
         .and_then(|()| std::fs::hard_link(&other, path));
-    match std::fs::remove_file(&other) {
-        Ok(()) | Err(_) => {}
-    }
+    let (Ok(()) | Err(_)) = std::fs::remove_file(&other);
     written
 }
 
@@ -434,13 +414,12 @@ fn made(path: &Path, random: fn() -> String) -> std::io::Result<()> {
 fn token(path: &Path, random: fn() -> String) -> Result<String, TokenError> {
     const LEAST: usize = 16;
     let fail = |error| TokenError::File(path.to_owned(), error);
-    if !path.exists() {
-        match made(path, random) {
-            Ok(()) => {}
-            // Another process was first.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(fail(error)),
-        }
+    // Another process can be first.
+    if !path.exists()
+        && let Err(error) = made(path, random)
+        && error.kind() != std::io::ErrorKind::AlreadyExists
+    {
+        return Err(fail(error));
     }
     let mode = std::fs::metadata(path).map_err(fail)?.permissions().mode();
     if mode & 0o077 != 0 {

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::record::Record;
 use crate::store::StoreError;
 use crate::units;
 
@@ -76,8 +75,7 @@ pub(super) struct Queue {
 impl Queue {
     /// Creates a queue for a program that lives for one request. Its runs are detached.
     pub(super) fn detached(site: Site, tools: Tools) -> Result<Self, FolderError> {
-        let run_store = RunStore::open(&site.results)?;
-        Ok(Self::with(site, run_store, tools, Starts::Detached))
+        Self::with(site, tools, Starts::Detached)
     }
 
     /// Creates a queue for a server, and the runs to start. Pass these to [`tend`], in a thread that lives as long as the runs can.
@@ -85,22 +83,19 @@ impl Queue {
         site: Site,
         tools: Tools,
     ) -> Result<(Self, Receiver<Wanted>), FolderError> {
-        let run_store = RunStore::open(&site.results)?;
         let (sender, receiver) = channel();
-        Ok((
-            Self::with(site, run_store, tools, Starts::Thread(sender)),
-            receiver,
-        ))
+        let queue = Self::with(site, tools, Starts::Thread(sender))?;
+        Ok((queue, receiver))
     }
 
-    fn with(site: Site, run_store: RunStore, tools: Tools, starts: Starts) -> Self {
-        Self {
+    fn with(site: Site, tools: Tools, starts: Starts) -> Result<Self, FolderError> {
+        Ok(Self {
+            run_store: RunStore::open(&site.results)?,
             site,
-            run_store,
             tools,
             starts,
-            known: Mutex::new(HashMap::new()),
-        }
+            known: Mutex::default(),
+        })
     }
 
     /// The date, in milliseconds since 1970.
@@ -196,9 +191,8 @@ impl Queue {
         }
         for (name, request) in orphans(&self.run_store, &self.site, &self.tools) {
             let folder = self.run_store.folder_of(&name);
-            match runner::start(&self.tools, &folder, &request, false) {
-                Ok(_) | Err(_) => {} // The next sweep tries again.
-            }
+            // The next sweep tries again.
+            let (Ok(_) | Err(_)) = runner::start(&self.tools, &folder, &request, false);
         }
     }
 
@@ -244,11 +238,6 @@ impl Queue {
         let states = queue.filter_map(|(name, _)| self.state(&name));
         states.filter(|state| !state.is_over()).collect()
     }
-
-    /// The record of a run.
-    pub(super) fn record(&self, name: &RunName) -> Option<Record> {
-        self.run_store.record(name)
-    }
 }
 
 /// Starts runners until `is_over`, and reaps those that have ended. Regularly starts new runners for runs that lost theirs before their turn, as
@@ -291,9 +280,7 @@ pub(super) fn tend(
         runner::tell(child, Signal::SIGTERM);
     }
     for (_, mut child) in children {
-        match child.wait() {
-            Ok(_) | Err(_) => {}
-        }
+        let (Ok(_) | Err(_)) = child.wait();
     }
 }
 

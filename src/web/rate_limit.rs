@@ -68,30 +68,17 @@ impl RateLimit {
 
     /// Counts an attempt. Returns false if it exceeds the limit.
     pub(super) fn count(&self, from: IpAddr, now_ms: u64) -> bool {
-        self.look(from, now_ms, true, |count, most| {
+        let add = |counts: &mut Counts| {
+            let count = counts.within(now_ms / MINUTE_MS).of(key(from));
             *count = count.saturating_add(1);
-            *count <= most
-        })
-    }
-
-    /// Applies `act` to the client's counter and the limit. Returns `without` when the file cannot be used: a failing disk must not lock clients out.
-    fn look(
-        &self,
-        from: IpAddr,
-        now_ms: u64,
-        without: bool,
-        act: impl FnOnce(&mut u32, u32) -> bool,
-    ) -> bool {
-        let minute = now_ms / MINUTE_MS;
+            *count <= self.most
+        };
         match &self.place {
             Place::Memory(counts) => {
-                let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-                act(counts.within(minute).of(key(from)), self.most)
+                add(&mut counts.lock().unwrap_or_else(PoisonError::into_inner))
             }
-            Place::Kept(path) => kept(path, |counts| {
-                act(counts.within(minute).of(key(from)), self.most)
-            })
-            .unwrap_or(without),
+            // A failing disk must not lock clients out.
+            Place::Kept(path) => kept(path, add).unwrap_or(true),
         }
     }
 }

@@ -52,6 +52,14 @@ pub(super) struct Refusal {
     pub what: String,
 }
 
+impl Refusal {
+    /// Refuses the value of a field.
+    pub(super) fn of(field: &'static str, what: impl ToString) -> Self {
+        let what = what.to_string();
+        Self { field, what }
+    }
+}
+
 /// A stored request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Request {
@@ -109,7 +117,7 @@ pub(super) struct Asked {
 
 /// Checks fields against the site and builds the words of the command line. The error names the first field that the site refuses.
 pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
-    let refuse = |field: &'static str, what: String| Err(Refusal { field, what });
+    let refuse = |field: &'static str, what: &str| Err(Refusal::of(field, what));
     let by = line("by", &fields.by, MOST_NAME)?;
     let note = line("note", &fields.note, MOST_NOTE)?;
     let (group, hosts) = (fields.group.trim(), fields.hosts.trim());
@@ -122,36 +130,27 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
             }
             (None, true, false) if site.allow.free_hosts => {
                 if !is_host_list(hosts) {
-                    return refuse(
-                        "hosts",
-                        "names of hosts with commas between them, such as n1,n2 or n[01-16]"
-                            .to_owned(),
-                    );
+                    let what = "names of hosts with commas between them, such as n1,n2 or n[01-16]";
+                    return refuse("hosts", what);
                 }
                 if hosts_in(hosts).is_none_or(|count| count > MOST_FREE) {
-                    return refuse("hosts", format!("at most {MOST_FREE} of them"));
+                    return refuse("hosts", &format!("at most {MOST_FREE} of them"));
                 }
-                (
-                    vec![format!("--hosts={hosts}")],
-                    FREE_FABRIC.to_owned(),
-                    hosts.to_owned(),
-                )
+                let words = vec![format!("--hosts={hosts}")];
+                (words, FREE_FABRIC.to_owned(), hosts.to_owned())
             }
             (_, true, false) => {
-                return refuse(
-                    "hosts",
-                    "this site allows its groups of hosts only".to_owned(),
-                );
+                return refuse("hosts", "this site allows its groups of hosts only");
             }
-            (_, false, false) => return refuse("hosts", "either a group or hosts".to_owned()),
-            (_, true, true) => return refuse("group", "which hosts?".to_owned()),
-            (None, false, true) => return refuse("group", "no such group".to_owned()),
+            (_, false, false) => return refuse("hosts", "either a group or hosts"),
+            (_, true, true) => return refuse("group", "which hosts?"),
+            (None, false, true) => return refuse("group", "no such group"),
         };
     let pattern = one_of("pattern", &fields.pattern, &site.allow.patterns)?;
     let profile = one_of("profile", &fields.profile, &site.allow.profiles)?;
     let phases = fields.phases.unwrap_or(2);
     if !(2..=site.allow.phases).contains(&phases) {
-        return refuse("phases", format!("from 2 to {}", site.allow.phases));
+        return refuse("phases", &format!("from 2 to {}", site.allow.phases));
     }
     words.push(format!("--profile={profile}"));
     // The acceptance profile has its own patterns.
@@ -164,37 +163,26 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     what += &format!(", {phases} phases");
     let time = fields.time.trim();
     if !time.is_empty() {
-        let ns = units::parse_duration_ns(time).map_err(|error| Refusal {
-            field: "time",
-            what: error.to_string(),
-        })?;
+        let ns = units::parse_duration_ns(time).map_err(|error| Refusal::of("time", error))?;
         words.push(format!("--time={}ms", ns.div_ceil(1_000_000)));
         what += &format!(", {} each", length(ns));
     }
     let most = site.limits.rate_bits_per_s;
     let asked = match fields.rate.trim() {
         "" => None,
-        text => Some(units::parse_rate_bits(text).map_err(|error| Refusal {
-            field: "rate",
-            what: error.to_string(),
-        })?),
+        text => Some(units::parse_rate_bits(text).map_err(|error| Refusal::of("rate", error))?),
     };
     match (asked, most) {
         (Some(asked), Some(most)) if asked > most => {
-            return refuse(
-                "rate",
-                format!(
-                    "this site allows {} Gbit/s for a link",
-                    units::show_gbit(most as f64 / 1e9)
-                ),
-            );
+            let most = units::show_gbit(most as f64 / 1e9);
+            let what = format!("this site allows {most} Gbit/s for a link");
+            return refuse("rate", &what);
         }
-        (Some(0), _) => return refuse("rate", "more than nothing".to_owned()),
-        (None, None) => {}
-        (asked, most) => {
-            let rate = asked.or(most).unwrap_or_default();
-            words.push(format!("--rate={rate}"));
-        }
+        (Some(0), _) => return refuse("rate", "more than nothing"),
+        _ => {}
+    }
+    if let Some(rate) = asked.or(most) {
+        words.push(format!("--rate={rate}"));
     }
     Ok(Asked {
         words,
@@ -212,10 +200,7 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
 impl Extent {
     /// Computes the extent of a plan. The error means that a time exceeds the site's limits, or that time does not bound a test.
     pub(super) fn of(plan: &RunPlan, site: &Site) -> Result<Self, Refusal> {
-        let refusal = |what: String| Refusal {
-            field: "time",
-            what,
-        };
+        let refusal = |what: String| Refusal::of("time", what);
         let most = |takes: &str, ns: u64, allowed: u64| match ns > allowed {
             true => Err(refusal(format!(
                 "{takes} {}; this site allows {} (give a shorter time)",
@@ -244,14 +229,9 @@ impl Extent {
         if plan.nodes.iter().all(|node| node.local) {
             hosts.clear();
         }
-        let rails = plan
-            .tests()
-            .iter()
-            .map(|test| test.rails)
-            .max()
-            .unwrap_or(1);
+        let rails = plan.tests().iter().map(|test| test.rails).max();
         Ok(Self {
-            ports: hosts.len() * rails,
+            ports: hosts.len() * rails.unwrap_or(1),
             nodes: plan.nodes.len(),
             tests: plan.tests().len(),
             data_ms: data_ns / 1_000_000,
@@ -276,20 +256,16 @@ fn one_of(field: &'static str, asked: &str, list: &[String]) -> Result<String, R
         "" => list.first(),
         _ => list.iter().find(|known| *known == asked),
     };
-    found.cloned().ok_or_else(|| Refusal {
-        field,
-        what: format!("this site allows {}", list.join(", ")),
-    })
+    let refusal = || Refusal::of(field, format!("this site allows {}", list.join(", ")));
+    found.cloned().ok_or_else(refusal)
 }
 
 /// Trims a text and checks that it is one line that a page can show, of at most `most` characters.
 fn line(field: &'static str, text: &str, most: usize) -> Result<String, Refusal> {
     let text = text.trim();
     if text.chars().count() > most || text.contains(outside::steers) {
-        return Err(Refusal {
-            field,
-            what: format!("one line of at most {most} letters"),
-        });
+        let what = format!("one line of at most {most} letters");
+        return Err(Refusal::of(field, what));
     }
     Ok(text.to_owned())
 }
@@ -302,14 +278,17 @@ fn is_host_list(text: &str) -> bool {
             && host.chars().all(plain)
             && !matches!(host, "local" | "auto")
     };
-    // Commas within brackets belong to a range.
+    let comma_free = |host: &str| is_host(&host.replace(',', "-"));
+    text.len() <= MOST_HOSTS && parts_of(text).map(str::trim).all(comma_free)
+}
+
+/// Parts of a list of hosts. Commas within brackets belong to a range.
+fn parts_of(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
-    let split = text.split(|letter: char| {
+    text.split(move |letter: char| {
         depth += i32::from(letter == '[') - i32::from(letter == ']');
         letter == ',' && depth == 0
-    });
-    let comma_free = |host: &str| is_host(&host.replace(',', "-"));
-    text.len() <= MOST_HOSTS && split.map(str::trim).all(comma_free)
+    })
 }
 
 /// Upper bound of the number of hosts in a list. `None` when a range cannot be read.
@@ -320,16 +299,7 @@ fn hosts_in(text: &str) -> Option<usize> {
         last.checked_sub(first)?.checked_add(1)
     };
     let mut sum = 0_usize;
-    let mut rest = text;
-    while !rest.is_empty() {
-        // Find the next comma outside brackets.
-        let mut depth = 0_i32;
-        let end = rest.find(|letter: char| {
-            depth += i32::from(letter == '[') - i32::from(letter == ']');
-            letter == ',' && depth == 0
-        });
-        let (host, behind) = rest.split_at(end.unwrap_or(rest.len()));
-        rest = behind.strip_prefix(',').unwrap_or(behind);
+    for host in parts_of(text) {
         let mut count = 1_usize;
         for brackets in host.split('[').skip(1) {
             let (ranges, _) = brackets.split_once(']')?;

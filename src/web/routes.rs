@@ -197,13 +197,11 @@ impl Marked {
     /// Reads the fields of a request. Refuses `phases` if it is no number; ignores unknown fields.
     fn request(&self) -> Result<Fields, Refusal> {
         let of = |name: &str| self.fields.get(name).cloned().unwrap_or_default();
+        let no_number = |_| Refusal::of("phases", "a number");
         let phases = of("phases");
         let phases = match phases.trim() {
             "" => None,
-            text => Some(text.parse().map_err(|_| Refusal {
-                field: "phases",
-                what: "a number".to_owned(),
-            })?),
+            text => Some(text.parse().map_err(no_number)?),
         };
         Ok(Fields {
             group: of("group"),

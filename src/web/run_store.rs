@@ -197,9 +197,8 @@ impl RunStore {
             .and_then(|()| private().map(drop))
             .and_then(|()| store::write_file(&self.ticket(request), &request.fabric));
         if added.is_err() {
-            match fs::remove_dir_all(&folder) {
-                Ok(()) | Err(_) => {} // A folder without a request is no run.
-            }
+            // A folder without a request is no run.
+            let (Ok(()) | Err(_)) = fs::remove_dir_all(&folder);
         }
         added
     }
@@ -211,9 +210,8 @@ impl RunStore {
 
     /// Removes a request from the queue.
     pub(super) fn leave_queue(&self, request: &Request) {
-        match fs::remove_file(self.ticket(request)) {
-            Ok(()) | Err(_) => {} // Another process removed it already.
-        }
+        // Another process can have removed it.
+        let (Ok(()) | Err(_)) = fs::remove_file(self.ticket(request));
     }
 
     /// Names and fabrics of the runs that wait or run, oldest first.
@@ -224,11 +222,8 @@ impl RunStore {
             .flatten()
             .flatten()
             .filter_map(|entry| {
-                let place = entry.file_name().into_string().ok()?;
-                Some((
-                    place,
-                    bounded::kept(&entry.path(), bounded::TEXT_BYTES).ok()?,
-                ))
+                let fabric = bounded::kept(&entry.path(), bounded::TEXT_BYTES).ok()?;
+                Some((entry.file_name().into_string().ok()?, fabric))
             })
             .collect();
         found.sort();
@@ -328,9 +323,8 @@ impl RunStore {
 
     /// Removes the live figures, which makes room on disk for the outcome.
     pub(super) fn forget_live(&self, name: &RunName) {
-        match fs::remove_file(self.folder_of(name).join(LIVE)) {
-            Ok(()) | Err(_) => {} // The run had no live figures.
-        }
+        // A run can have no live figures.
+        let (Ok(()) | Err(_)) = fs::remove_file(self.folder_of(name).join(LIVE));
     }
 
     /// True if a run has a record.
@@ -359,6 +353,7 @@ impl RunStore {
     pub(super) fn state(&self, name: &RunName, now_ms: u64) -> Option<State> {
         let folder = self.folder_of(name);
         let request = self.request(name);
+        let request = request.as_ref();
         let has_record = self.has_record(name);
         if request.is_none() && !has_record {
             return None;
@@ -381,7 +376,7 @@ impl RunStore {
             _ if has_record => Stage::Ended,
             _ => Stage::Failed,
         };
-        let before = match (&request, stage) {
+        let before = match (request, stage) {
             (Some(request), Stage::Queued) => self.before(name, &request.fabric, now_ms),
             _ => Vec::new(),
         };
@@ -405,35 +400,26 @@ impl RunStore {
             Stage::Running => read(&folder.join(LIVE)),
             _ => None,
         };
-        let (what, by, note) = request.as_ref().map_or_else(
-            || (String::new(), "the command line".to_owned(), String::new()),
-            |request| {
-                (
-                    request.what.clone(),
-                    request.by.clone(),
-                    request.note.clone(),
-                )
-            },
-        );
+        let by = request.map_or("the command line", |one| one.by.as_str());
         Some(State {
             told: outcome.is_some() || request.is_none(),
             name: name.to_string(),
             state: stage,
             before: (stage == Stage::Queued).then_some(before.len()),
             behind: before.first().map(ToString::to_string),
-            what,
-            by,
-            note,
-            asked_ms: request.as_ref().map(|request| request.asked_ms),
+            what: request.map_or_else(String::new, |one| one.what.clone()),
+            by: by.to_owned(),
+            note: request.map_or_else(String::new, |one| one.note.clone()),
+            asked_ms: request.map(|one| one.asked_ms),
             began_ms,
-            data_ms: request.as_ref().map(|request| request.extent.data_ms),
+            data_ms: request.map(|one| one.extent.data_ms),
             verdict: card.as_ref().map(|card| card.verdict),
             sentence: card.as_ref().map(|card| card.sentence.clone()),
             took: card.as_ref().map(|card| card.took.clone()),
             nodes: card
                 .as_ref()
                 .map(|card| card.nodes)
-                .or(request.as_ref().map(|request| request.extent.nodes)),
+                .or(request.map(|one| one.extent.nodes)),
             weakest: card.map(|card| card.weakest),
             exit_code: outcome.and_then(|outcome| outcome.exit_code),
             why,

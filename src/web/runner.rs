@@ -74,9 +74,9 @@ pub(super) fn start(
         .process_group(0)
         .spawn()?;
     let text = serde_json::to_vec(request).unwrap_or_default();
-    match child.stdin.take().map(|mut input| input.write_all(&text)) {
+    if let Some(mut input) = child.stdin.take() {
         // A runner without a whole request ends, and the queue still has the request.
-        Some(Ok(()) | Err(_)) | None => {}
+        let (Ok(()) | Err(_)) = input.write_all(&text);
     }
     Ok(child)
 }
@@ -117,10 +117,8 @@ pub(crate) fn keep(
         .ok_or_else(no_run)?;
     let run_store = RunStore::open(folder.parent().ok_or_else(no_run)?)?;
     let mut text = Vec::new();
-    let request: Option<Request> = match input.take(bounded::TEXT_BYTES).read_to_end(&mut text) {
-        Ok(_) => outside::read(&text).ok(),
-        Err(_) => None,
-    };
+    let read = input.take(bounded::TEXT_BYTES).read_to_end(&mut text);
+    let request: Option<Request> = read.ok().and_then(|_| outside::read(&text).ok());
     let request = request
         .filter(|request| request.name == name.to_string())
         .ok_or_else(no_run)?;
@@ -292,23 +290,17 @@ impl Own<'_> {
 
 /// First error line of the program itself, without its prefix.
 fn first_complaint(text: &str) -> Option<String> {
-    let own = text
-        .lines()
-        .find_map(|line| line.strip_prefix("pipebench: "));
-    Some(
-        own?.chars()
-            .filter(|letter| !letter.is_control())
-            .take(COMPLAINT)
-            .collect(),
-    )
+    let mut lines = text.lines();
+    let own = lines.find_map(|line| line.strip_prefix("pipebench: "))?;
+    let shown = own.chars().filter(|letter| !letter.is_control());
+    Some(shown.take(COMPLAINT).collect())
 }
 
 /// Sends a signal to a child process. A child that was not waited for keeps its process id.
 pub(super) fn tell(child: &Child, signal: Signal) {
     if let Ok(pid) = i32::try_from(child.id()) {
-        match kill(Pid::from_raw(pid), signal) {
-            Ok(()) | Err(_) => {} // It ended already.
-        }
+        // It can have ended already.
+        let (Ok(()) | Err(_)) = kill(Pid::from_raw(pid), signal);
     }
 }
 

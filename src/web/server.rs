@@ -248,9 +248,7 @@ async fn attend(
     _held: (Place, OwnedSemaphorePermit),
 ) {
     // Serve the client even if these socket options cannot be set.
-    match crate::sys::socket::bound_silence(&stream, TAKE_TIME) {
-        Ok(()) | Err(_) => {}
-    }
+    let (Ok(()) | Err(_)) = crate::sys::socket::bound_silence(&stream, TAKE_TIME);
     let near = stream
         .local_addr()
         .ok()
@@ -289,9 +287,8 @@ async fn attend(
         .max_buf_size(MOST_HEAD)
         .max_headers(MOST_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
-    match connection.await {
-        Ok(()) | Err(_) => {} // The client left or was too slow.
-    }
+    // A failure means that the client left or was too slow.
+    let (Ok(()) | Err(_)) = connection.await;
 }
 
 /// Path below the base. A path outside the base becomes one that no route has.

@@ -20,7 +20,5 @@ pub(crate) struct Tools {
 /// Writes one log line to standard error. Ignores write errors, because standard error can be closed.
 pub(super) fn tell(what: &str) {
     use std::io::Write;
-    match writeln!(std::io::stderr(), "pipebench: {what}") {
-        Ok(()) | Err(_) => {}
-    }
+    let (Ok(()) | Err(_)) = writeln!(std::io::stderr(), "pipebench: {what}");
 }

@@ -36,23 +36,20 @@ const REAP_DEADLINE: Duration = Duration::from_secs(2);
 impl ChildCarrier {
     /// Starts the command with pipes for its three standard streams.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<ChildCarrier> {
-        let child = command
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()?;
         // From here on, dropping the carrier ends and reaps the child, even if a step below fails.
-        let mut carrier = ChildCarrier {
+        let carrier = ChildCarrier {
+            input: child.stdin.take(),
+            standard: child.stdout.take(),
+            error: child.stderr.take(),
             child,
-            input: None,
-            standard: None,
-            error: None,
             exited: None,
         };
-        carrier.input = carrier.child.stdin.take();
-        carrier.standard = carrier.child.stdout.take();
-        carrier.error = carrier.child.stderr.take();
         never_block(carrier.input.as_ref())?;
         never_block(carrier.standard.as_ref())?;
         never_block(carrier.error.as_ref())?;
@@ -113,22 +110,10 @@ impl Carrier for ChildCarrier {
             timeout
         };
         let mut watched = vec![PollFd::new(bell, PollFlags::POLLIN)];
-        watched.extend(
-            self.standard
-                .iter()
-                .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
-        );
-        watched.extend(
-            self.error
-                .iter()
-                .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
-        );
+        watched.extend(watch(self.standard.as_ref(), PollFlags::POLLIN));
+        watched.extend(watch(self.error.as_ref(), PollFlags::POLLIN));
         if writing {
-            watched.extend(
-                self.input
-                    .iter()
-                    .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLOUT)),
-            );
+            watched.extend(watch(self.input.as_ref(), PollFlags::POLLOUT));
         }
         poll_for(&mut watched, timeout)
     }
@@ -173,6 +158,11 @@ pub(crate) fn poll_for(watched: &mut [PollFd<'_>], timeout: Duration) -> io::Res
         Ok(_) | Err(nix::Error::EINTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The entry of a pipe for `poll`, if it is still open.
+fn watch<F: AsFd>(pipe: Option<&F>, flags: PollFlags) -> Option<PollFd<'_>> {
+    pipe.map(|pipe| PollFd::new(pipe.as_fd(), flags))
 }
 
 fn never_block<F: AsFd>(pipe: Option<&F>) -> io::Result<()> {

@@ -55,8 +55,22 @@ pub(crate) fn drive(
     limits: Limits,
     path: Path<'_>,
 ) -> Outcome {
-    let mut drive = Drive::new(carrier, dialogue, line, report, limits, path);
-    drive.output.extend(first.map(Arc::new));
+    let mut drive = Drive {
+        carrier: &mut *carrier,
+        dialogue,
+        line,
+        report,
+        limits,
+        path,
+        output: first.map(Arc::new).into_iter().collect(),
+        written: 0,
+        input_closed: false,
+        standard_ended: false,
+        error_ended: false,
+        error_line: Vec::new(),
+        held_complaints: VecDeque::new(),
+        deadline: None,
+    };
     let outcome = drive.run();
     if !matches!(outcome, Outcome::Ended(_) | Outcome::Early { .. }) {
         carrier.cut();
@@ -102,33 +116,7 @@ const MAX_LINE_BYTES: usize = 8 << 10;
 const TICK: Duration = Duration::from_secs(1);
 const TICK_WHEN_DRAINED: Duration = Duration::from_millis(20);
 
-impl<'a> Drive<'a> {
-    fn new(
-        carrier: &'a mut dyn Carrier,
-        dialogue: Dialogue,
-        line: &'a Line,
-        report: &'a mut Report,
-        limits: Limits,
-        path: Path<'a>,
-    ) -> Drive<'a> {
-        Drive {
-            carrier,
-            dialogue,
-            line,
-            report,
-            limits,
-            path,
-            output: VecDeque::new(),
-            written: 0,
-            input_closed: false,
-            standard_ended: false,
-            error_ended: false,
-            error_line: Vec::new(),
-            held_complaints: VecDeque::new(),
-            deadline: None,
-        }
-    }
-
+impl Drive<'_> {
     fn run(&mut self) -> Outcome {
         let mut buffer = vec![0; READ_BYTES];
         loop {

@@ -19,12 +19,9 @@ pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
 
     /// The word of this value.
     fn word(self) -> &'static str {
-        let words = Self::words().into_iter();
-        words
-            .filter(|(_, value)| *value == self)
-            .map(|(word, _)| word)
-            .next()
-            .unwrap_or_default()
+        let mut words = Self::words().into_iter();
+        let found = words.find(|(_, value)| *value == self);
+        found.map_or("", |(word, _)| word)
     }
 
     /// What the long help says of this value, if it lists the values.

@@ -261,60 +261,9 @@ pub(crate) struct RunArguments {
     #[command(flatten, next_help_heading = "Plan")]
     pub choice: ChoiceWords,
 
-    /// Messages that each pair bounces, each timed by itself
-    ///
-    /// The median and the least are kept. Default 11. Example: --pings 101
-    #[arg(
-        long,
-        value_name = "K",
-        default_value_t = 11,
-        help_heading = "Measurement"
-    )]
-    pub pings: usize,
-
-    /// Messages before these
-    ///
-    /// Default 3. Example: --warmup-pings 10
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 3,
-        help_heading = "Measurement"
-    )]
-    pub warmup_pings: usize,
-
-    /// Bytes of a message
-    ///
-    /// Default 8. Example: --size 64
-    #[arg(
-        long,
-        value_name = "SIZE",
-        default_value = "8",
-        help_heading = "Measurement"
-    )]
-    pub size: String,
-
-    /// What ranks do while nothing moves: auto, spin, yield or sleep
-    ///
-    /// `auto` spins while a host has a processor for each rank, and yields otherwise. `sleep` leaves processors to others, and adds 30 to 50 us to each half of
-    /// a round trip. Default auto. Example: --wait sleep
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value = "auto",
-        help_heading = "Measurement", value_parser = choice::<Wait>(), hide_possible_values = true)]
-    pub wait: Wait,
-
-    /// Pairs that were not planned and are measured to see how close predictions come
-    ///
-    /// Default 16. Example: --checks 0
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 16,
-        help_heading = "Measurement"
-    )]
-    pub checks: usize,
+    /// How each pair is measured.
+    #[command(flatten)]
+    pub pair: PairWords,
 
     /// Options of sockets.
     #[command(flatten)]
@@ -336,6 +285,42 @@ impl RunArguments {
         let folder = self.results.folder.as_deref();
         folder.unwrap_or(std::path::Path::new("."))
     }
+}
+
+/// How each pair is measured.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Measurement")]
+pub(crate) struct PairWords {
+    /// Messages that each pair bounces, each timed by itself
+    ///
+    /// The median and the least are kept. Default 11. Example: --pings 101
+    #[arg(long, value_name = "K", default_value_t = 11)]
+    pub pings: usize,
+
+    /// Messages before these
+    ///
+    /// Default 3. Example: --warmup-pings 10
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub warmup_pings: usize,
+
+    /// Bytes of a message
+    ///
+    /// Default 8. Example: --size 64
+    #[arg(long, value_name = "SIZE", default_value = "8")]
+    pub size: String,
+
+    /// What ranks do while nothing moves: auto, spin, yield or sleep
+    ///
+    /// `auto` spins while a host has a processor for each rank, and yields otherwise. `sleep` leaves processors to others, and adds 30 to 50 us to each half of
+    /// a round trip. Default auto. Example: --wait sleep
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = choice::<Wait>(), hide_possible_values = true)]
+    pub wait: Wait,
+
+    /// Pairs that were not planned and are measured to see how close predictions come
+    ///
+    /// Default 16. Example: --checks 0
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub checks: usize,
 }
 
 /// Predictions.

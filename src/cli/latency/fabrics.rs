@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use crate::cli::files::keep_file;
+use crate::cli::files::keep_result;
 use crate::cli::terminal::refuse;
-use crate::exit;
 use crate::store::bounded;
 use crate::sys::why;
 use latency::description;
@@ -49,10 +48,7 @@ pub(crate) fn read(path: &Path) -> Result<(String, Fabric), u8> {
 /// Checks a draft and writes it.
 fn keep(draft: &Draft, path: &Path, source: Option<&Path>) -> Result<u8, u8> {
     Fabric::new(draft).map_err(|error| refused(source, &error))?;
-    match keep_file(path, Ok(description::write(draft))) {
-        true => Ok(exit::OK),
-        false => Ok(exit::NOT_WRITTEN),
-    }
+    Ok(keep_result(path, description::write(draft)))
 }
 
 /// Writes the description of a fabric by formula; returns the exit code.

@@ -14,7 +14,7 @@ use crate::sys::why;
 use latency::fabric::Fabric;
 use latency::planning::{self, Plan, Strategy, Wishes};
 use latency::rows::Model;
-use latency::simulate::{Setting, Simulation};
+use latency::simulate::{Detection, Setting, Simulation};
 use latency::solve::Equations;
 use latency::survey::Looking;
 use latency::{description, planfile, predict};
@@ -99,15 +99,12 @@ fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
             controller::proof_text(facts.proof.as_ref())
         ),
     ];
-    let tiers: Vec<String> = facts
-        .tiers
-        .iter()
-        .map(|tier| format!("{} {}", tier.support, tier.rank))
-        .collect();
+    let tiers = facts.tiers.iter();
+    let tiers = tiers.map(|tier| format!("{} {}", tier.support, tier.rank));
+    let tiers = tiers.collect::<Vec<String>>().join(", ");
     if !tiers.is_empty() {
         lines.push(format!(
-            "tiers      cables of a pair, and rank up to there: {}",
-            tiers.join(", ")
+            "tiers      cables of a pair, and rank up to there: {tiers}"
         ));
     }
     let bound = facts
@@ -165,15 +162,10 @@ fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
     let used = used.map(|column| model.cable_of(column)).collect();
     let unused = fabric.unused(&used);
     if !unused.is_empty() {
-        let shown = unused
-            .iter()
-            .take(MOST_TOGETHER)
-            .copied()
-            .collect::<Vec<_>>()
-            .join(", ");
+        let (count, shown) = (unused.len(), &unused[..unused.len().min(MOST_TOGETHER)]);
         lines.push(format!(
-            "unused     {} cables that no route takes: {shown}",
-            unused.len()
+            "unused     {count} cables that no route takes: {}",
+            shown.join(", ")
         ));
     }
     lines
@@ -208,14 +200,12 @@ pub(crate) fn pairs(words: &PairsArguments) -> Result<u8, u8> {
         } else {
             File::create(path).and_then(|file| write(&mut BufWriter::new(file)))
         };
-        match outcome {
-            Ok(()) => {}
-            // A reader that has gone away is no failure.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-            Err(error) => {
-                complain(&format!("cannot write {}: {}", path.display(), why(&error)));
-                written = false;
-            }
+        // A reader that has gone away is no failure.
+        if let Err(error) = outcome
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            complain(&format!("cannot write {}: {}", path.display(), why(&error)));
+            written = false;
         }
     };
     if let Some(path) = &words.csv {
@@ -269,35 +259,20 @@ fn matrix(model: &Model<'_>, us: &[f64], out: &mut dyn Write) -> std::io::Result
 
 /// Simulates plans on random latencies; returns the exit code.
 pub(crate) fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
-    if words.latency.is_empty()
-        || words
-            .latency
-            .iter()
-            .any(|latency| !latency.is_finite() || *latency <= 0.0)
-    {
+    let is_latency = |value: &f64| value.is_finite() && *value > 0.0;
+    if words.latency.is_empty() || !words.latency.iter().all(is_latency) {
         return wrong("--latency: numbers larger than 0");
     }
-    if words
-        .pings
-        .iter()
-        .any(|pings| !(1..=100_000).contains(pings))
-        || words.pings.is_empty()
-    {
+    let is_count = |pings: &usize| (1..=100_000).contains(pings);
+    if words.pings.is_empty() || !words.pings.iter().all(is_count) {
         return wrong("--pings: from 1 to 100000");
     }
-    if words
-        .redundancy
-        .iter()
-        .any(|factor| !(1.0..=100.0).contains(factor))
-    {
+    let is_factor = |factor: &f64| (1.0..=100.0).contains(factor);
+    if !words.redundancy.iter().all(is_factor) {
         return wrong("--redundancy: from 1 to 100");
     }
-    if !can_keep(
-        [words.pairs.as_deref(), words.cables.as_deref()]
-            .into_iter()
-            .flatten(),
-        None,
-    ) {
+    let files = [words.pairs.as_deref(), words.cables.as_deref()];
+    if !can_keep(files.into_iter().flatten(), None) {
         return Err(exit::NOT_WRITTEN);
     }
     let (_, fabric) = fabrics::read(&words.fabric)?;
@@ -317,15 +292,16 @@ pub(crate) fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
         words.slower
     );
     let mut plans: Vec<(String, Plan)> = Vec::new();
+    let mut add = |name: String, wishes: Wishes| {
+        let plan = planning::make(&fabric, &everyone(&fabric), &wishes);
+        plans.push((name, plan));
+    };
     for factor in &words.redundancy {
         let wishes = Wishes {
             redundancy: *factor,
             ..Wishes::default()
         };
-        plans.push((
-            format!("x{factor}"),
-            planning::make(&fabric, &everyone(&fabric), &wishes),
-        ));
+        add(format!("x{factor}"), wishes);
     }
     for rounds in &words.locate {
         let wishes = Wishes {
@@ -333,15 +309,10 @@ pub(crate) fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
             cover_rounds: *rounds,
             ..Wishes::default()
         };
-        plans.push((
-            format!("locate, {rounds} rounds"),
-            planning::make(&fabric, &everyone(&fabric), &wishes),
-        ));
+        add(format!("locate, {rounds} rounds"), wishes);
     }
-    let written = match plans.first() {
-        Some((_, plan)) => one_trial(words, &fabric, plan),
-        None => true,
-    };
+    let first = plans.first();
+    let written = first.is_none_or(|(_, plan)| one_trial(words, &fabric, plan));
     for (name, plan) in &plans {
         for pings in &words.pings {
             text += &simulated(words, &fabric, name, plan, *pings);
@@ -440,32 +411,24 @@ fn simulated(
         )
     };
     let detection = simulation.detection(locate);
-    let counts = |of: &dyn Fn(&latency::simulate::Detection) -> usize| {
-        detection
-            .values()
-            .map(|found| of(found).to_string())
-            .collect::<Vec<_>>()
-            .join("/")
+    let counts = |of: fn(&Detection) -> usize| {
+        let counts = detection.values().map(|found| of(found).to_string());
+        counts.collect::<Vec<_>>().join("/")
     };
-    let sum = |of: &dyn Fn(&latency::simulate::Detection) -> usize| {
-        detection.values().map(of).sum::<usize>()
-    };
-    let within = if locate {
-        "-".to_owned()
-    } else {
-        counts(&|found| found.within_class)
+    let sum = |of: fn(&Detection) -> usize| detection.values().map(of).sum::<usize>();
+    let (within, wrong_within) = match locate {
+        true => ("-".to_owned(), 0),
+        false => (
+            counts(|found| found.within_class),
+            sum(|found| found.wrong_within),
+        ),
     };
     format!(
-        "| {name} | {} | {} | {pings} | {all} | {worst} | {cables} | {} of {} each | {} | {within} | {} |\n",
+        "| {name} | {} | {} | {pings} | {all} | {worst} | {cables} | {} of {} each | {} | {within} | {wrong_within} |\n",
         plan.rounds.len(),
         plan.pairs().len(),
-        counts(&|found| found.against_baseline),
+        counts(|found| found.against_baseline),
         words.trials,
-        sum(&|found| found.wrong),
-        if locate {
-            0
-        } else {
-            sum(&|found| found.wrong_within)
-        }
+        sum(|found| found.wrong)
     )
 }

@@ -6,12 +6,11 @@ use launcher::hosts::Host;
 
 use crate::cli::args::{Launch, Measurement, PlainArguments};
 use crate::plan::{
-    BLOCK_BYTES, Bound, Coupling, PHASES, Pattern, STREAMS, Sink, Source, Test, Verify,
+    BLOCK_BYTES, Bound, Coupling, PHASES, Pattern, STREAMS, Sink, SocketOptions, Source, Test,
+    Verify,
 };
 
-use crate::plan::SocketOptions;
-
-use super::error::UsageError;
+use super::error::{UsageError, refuse};
 
 /// Checks the options that all tests share.
 pub(super) fn check(
@@ -19,7 +18,6 @@ pub(super) fn check(
     test: &Test,
     hosts: &[Host],
 ) -> Result<(), UsageError> {
-    let refuse = |text: String| Err(UsageError::Value(text));
     if !PHASES.contains(&test.phases) {
         return refuse(format!(
             "--phases {}: at least 2 (source and sink), at most 32",
@@ -47,19 +45,19 @@ pub(super) fn check(
     }
     match test.bound {
         Bound::Time { window_ns, .. } if window_ns < 10_000_000 => {
-            return refuse("--time: at least 10ms; shorter windows measure the clock".to_owned());
+            return refuse("--time: at least 10ms; shorter windows measure the clock");
         }
-        Bound::Volume { buffers: 0 } => return refuse("--buffers 0: at least 1 block".to_owned()),
+        Bound::Volume { buffers: 0 } => return refuse("--buffers 0: at least 1 block"),
         _ => {}
     }
     if !test.transport.crosses_hosts() {
         check_one_machine("--transport", hosts)?;
     }
     if !test.transport.crosses_hosts() && test.rails > 1 {
-        return refuse("--transport unix has no interfaces, and so no rails".to_owned());
+        return refuse("--transport unix has no interfaces, and so no rails");
     }
     if !test.transport.crosses_hosts() && test.ports.is_some() {
-        return refuse("--port-range has no meaning with --transport unix".to_owned());
+        return refuse("--port-range has no meaning with --transport unix");
     }
     let bounded =
         arguments.time.is_some() || arguments.warmup.is_some() || arguments.buffers.is_some();
@@ -69,26 +67,22 @@ pub(super) fn check(
         ));
     }
     if test.sink == Sink::Discard && test.verify != Verify::None {
-        let text = "--sink discard never looks at payload (leave out --verify)";
-        return refuse(text.to_owned());
+        return refuse("--sink discard never looks at payload (leave out --verify)");
     }
     if test.sink == Sink::Discard && test.coupling == Coupling::Buffer {
         let text = "--sink discard and --coupling buffer: the last phase has no buffers to empty";
-        return refuse(text.to_owned());
+        return refuse(text);
     }
-    let in_order = test.coupling == Coupling::Buffer
-        || matches!(test.sink, Sink::File(_))
-        || matches!(test.source, Source::File(_));
+    let in_order = test.coupling == Coupling::Buffer || has_files(test);
     if arguments.results.keep_going && in_order {
         let text = "--keep-going needs links that do not wait for each other (leave out --coupling buffer and files)";
-        return refuse(text.to_owned());
+        return refuse(text);
     }
     Ok(())
 }
 
 /// Checks the pattern of a test.
 pub(super) fn check_pattern(test: &Test, nodes: usize) -> Result<(), UsageError> {
-    let refuse = |text: String| Err(UsageError::Value(text));
     let pattern = &test.pattern;
     pattern.check(nodes, test.phases)?;
     // In an uneven pattern the links of a node must not slow each other, so they must not wait for each other.
@@ -102,8 +96,6 @@ pub(super) fn check_pattern(test: &Test, nodes: usize) -> Result<(), UsageError>
 
 /// Checks that files fit the pattern: they are split and joined in one order of blocks, the same on all nodes.
 pub(super) fn check_files(tests: &[Test]) -> Result<(), UsageError> {
-    let files =
-        |test: &Test| matches!(test.source, Source::File(_)) || matches!(test.sink, Sink::File(_));
     let fits = |test: &Test| {
         let alike = matches!(
             test.pattern,
@@ -111,19 +103,23 @@ pub(super) fn check_files(tests: &[Test]) -> Result<(), UsageError> {
         );
         alike && tests.len() == 1
     };
-    if tests.iter().any(|test| files(test) && !fits(test)) {
+    if tests.iter().any(|test| has_files(test) && !fits(test)) {
         let text = "--source and --sink with a file need one test in which all nodes send alike (--pattern all-to-all, mesh, ring or shift:K)";
-        return Err(UsageError::Value(text.to_owned()));
+        return refuse(text);
     }
     Ok(())
+}
+
+/// True if a test reads or writes files on hosts.
+pub(crate) fn has_files(test: &Test) -> bool {
+    matches!(test.source, Source::File(_)) || matches!(test.sink, Sink::File(_))
 }
 
 /// Checks where results go.
 pub(super) fn check_results(results: &Measurement) -> Result<(), UsageError> {
     let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if to_stdout(&results.csv) && to_stdout(&results.json) {
-        let text = "--csv - and --json - cannot both go to standard output";
-        return Err(UsageError::Value(text.to_owned()));
+        return refuse("--csv - and --json - cannot both go to standard output");
     }
     Ok(())
 }
@@ -131,14 +127,13 @@ pub(super) fn check_results(results: &Measurement) -> Result<(), UsageError> {
 /// Checks the options that all commands share.
 pub(crate) fn check_launch(launch: &Launch) -> Result<(), UsageError> {
     if launch.fanout == 0 {
-        return Err(UsageError::Value("--fanout 0: at least 1".to_owned()));
+        return refuse("--fanout 0: at least 1");
     }
     Ok(())
 }
 
 /// Checks the options of data sockets.
 pub(super) fn check_sockets(sockets: &SocketOptions) -> Result<(), UsageError> {
-    let refuse = |text: &str| Err(UsageError::Value(text.to_owned()));
     if sockets.dscp.is_some_and(|dscp| dscp > 63) {
         return refuse("--dscp: from 0 to 63");
     }
@@ -160,7 +155,7 @@ pub(super) fn check_one_machine(flag: &str, hosts: &[Host]) -> Result<(), UsageE
     if hosts.iter().all(|host| host.local) || hosts.iter().all(same) {
         return Ok(());
     }
-    Err(UsageError::Value(format!(
+    refuse(format!(
         "{flag} unix needs all nodes on one machine (try --hosts local:3)"
-    )))
+    ))
 }

@@ -4,13 +4,12 @@ use crate::cli::args::{FabricOrder, Order};
 use crate::plan::{Criteria, NodeSpec, Uplink};
 use crate::units;
 
-use super::error::UsageError;
+use super::error::{UsageError, refuse};
 use super::nodes::MTUS;
 use super::values::Options;
 
 /// Reads the criteria. Gives the speed of all ports to nodes that have no separate speed.
 pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, UsageError> {
-    let refuse = |text: String| Err(UsageError::Value(text));
     if let Some(text) = &order.link_speed {
         let speed = rate("--link-speed", text)?;
         for node in nodes.iter_mut() {
@@ -18,7 +17,7 @@ pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Crite
         }
     }
     if nodes.iter().any(|node| node.speed_bits_per_s == Some(0)) {
-        return refuse("--link-speed and speed=: more than 0 bits per second".to_owned());
+        return refuse("--link-speed and speed=: more than 0 bits per second");
     }
     let min_rate = order.min_rate.as_deref();
     let min_rate = min_rate.map(|text| rate("--min-rate", text)).transpose()?;
@@ -55,14 +54,11 @@ pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Crite
         ));
     }
     if order.mtu.is_some_and(|mtu| !MTUS.contains(&mtu)) {
-        return refuse(format!(
-            "--mtu: from {} to {} bytes",
-            MTUS.start(),
-            MTUS.end()
-        ));
+        let (least, most) = MTUS.into_inner();
+        return refuse(format!("--mtu: from {least} to {most} bytes"));
     }
     if order.overhead_bytes > 512 {
-        return refuse("--overhead-bytes: at most 512".to_owned());
+        return refuse("--overhead-bytes: at most 512");
     }
     let mut uplinks: Vec<Uplink> = Vec::new();
     for word in &order.uplink {
@@ -99,8 +95,8 @@ pub(super) fn options(options: &mut Options, order: &Order, criteria: &Criteria)
     }
 }
 
-fn rate(flag: &'static str, text: &str) -> Result<u64, UsageError> {
-    units::parse_rate_bits(text).map_err(|error| UsageError::Unit(flag, error))
+fn rate(flag: &str, text: &str) -> Result<u64, UsageError> {
+    units::parse_rate_bits(text).map_err(|error| UsageError::of(flag, error))
 }
 
 fn uplink(word: &str) -> Result<Uplink, UsageError> {
@@ -112,8 +108,8 @@ fn uplink(word: &str) -> Result<Uplink, UsageError> {
             group: group.to_owned(),
             bits_per_s: rate("--uplink", speed)?,
         }),
-        _ => Err(UsageError::Value(format!(
+        _ => refuse(format!(
             "--uplink {word:?} is not understood (write leaf1=400G)"
-        ))),
+        )),
     }
 }

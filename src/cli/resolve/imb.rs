@@ -7,7 +7,7 @@ use crate::plan::job::RANKS;
 use crate::plan::ranks::Ranks;
 use crate::plan::{Transport, Work};
 
-use super::error::UsageError;
+use super::error::{UsageError, refuse};
 use super::spec::{Outline, RunSpec, Shared};
 use super::values::Options;
 use crate::cli::args::imb::ImbArguments;
@@ -17,10 +17,6 @@ use crate::cli::args::{Choice, RankTransport};
 const MOST_LENGTHS: usize = 10_000;
 /// Most repetitions that can be requested.
 const MOST_REPETITIONS: usize = 1_000_000_000;
-
-fn refuse<T>(text: String) -> Result<T, UsageError> {
-    Err(UsageError::Value(text))
-}
 
 /// Turns arguments into a request.
 pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
@@ -41,27 +37,22 @@ pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
         && nodes > 1
         && words.ranks.ranks_per_node == 1
     {
-        return refuse(
-            "--transport shm: no two ranks are on one node (add --ranks-per-node 2)".to_owned(),
-        );
+        return refuse("--transport shm: no two ranks are on one node (add --ranks-per-node 2)");
     }
     let ranks = outline.ranks(&words.ranks, transport, "--transport")?;
     let count = ranks.count(nodes);
     let imb = suite(words, ranks, count)?;
     if imb.tables(count).is_empty() {
+        let ranks = match count {
+            1 => "1 rank is".to_owned(),
+            _ => format!("{count} ranks are"),
+        };
         return refuse(format!(
-            "{} too few for what is asked for (another host, or --ranks-per-node 2)",
-            if count == 1 {
-                "1 rank is".to_owned()
-            } else {
-                format!("{count} ranks are")
-            }
+            "{ranks} too few for what is asked for (another host, or --ranks-per-node 2)"
         ));
     }
     if words.map.is_some() && words.results.keep_going {
-        return refuse(
-            "--map gives every rank a place: it does not go with --keep-going".to_owned(),
-        );
+        return refuse("--map gives every rank a place: it does not go with --keep-going");
     }
     Ok(outline.spec(Work::Imb(imb), options(words, count)))
 }
@@ -76,10 +67,9 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     let rules = words.rules;
     let counts = words.iter.as_deref().map(iterations).transpose()?;
     let counts = counts.unwrap_or_default();
-    let computes = words
-        .cpu_time
-        .is_none_or(|s| s.is_finite() && s > 0.0 && s <= 60.0);
-    if let (false, Some(s)) = (computes, words.cpu_time) {
+    if let Some(s) = words.cpu_time
+        && !(s.is_finite() && s > 0.0 && s <= 60.0)
+    {
         return refuse(format!(
             "--cpu-time {s}: more than 0 and at most 60 seconds"
         ));
@@ -95,14 +85,13 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
         return refuse(format!("--time {seconds}: more than 0 seconds"));
     }
     if words.time.is_some() && rules == Rules::Guide {
-        return refuse(
-            "--time: the guide's rules have no limit of time (write --rules current)".to_owned(),
-        );
+        return refuse("--time: the guide's rules have no limit of time (write --rules current)");
     }
     if words.npmin == Some(0) {
-        return refuse("--npmin 0: at least 1".to_owned());
+        return refuse("--npmin 0: at least 1");
     }
     let benchmarks = benchmarks(words, rules)?;
+    let map = words.map.as_deref().map(|map| map_of(map, count));
     let algorithm = words.algorithm;
     if let Some(algorithm) = algorithm
         && !benchmarks.iter().any(|one| one.has(algorithm))
@@ -113,10 +102,8 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
         ));
     }
     if !(words.mem.is_finite() && words.mem > 0.0 && words.mem <= 4096.0) {
-        return refuse(format!(
-            "--mem {}: more than 0 and at most 4096 GB",
-            words.mem
-        ));
+        let gb = words.mem;
+        return refuse(format!("--mem {gb}: more than 0 and at most 4096 GB"));
     }
     Ok(Imb {
         ranks,
@@ -129,11 +116,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
             Some(1) => Some(Multi::Each),
             Some(other) => return refuse(format!("--multi {other}: 0 or 1")),
         },
-        map: words
-            .map
-            .as_deref()
-            .map(|map| map_of(map, count))
-            .transpose()?,
+        map: map.transpose()?,
         lengths: words.msglen.as_deref().map(lengths_of).transpose()?,
         logs: words.msglog.as_deref().map(logs).transpose()?,
         counts,
@@ -185,8 +168,7 @@ fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, Usag
 
 /// Lines of a file with their numbers, without comments and empty lines.
 fn lines_of(flag: &str, path: &Path) -> Result<Vec<(usize, String)>, UsageError> {
-    let text = crate::store::runs::read(path)
-        .map_err(|error| UsageError::Value(format!("{flag}: {error}")))?;
+    let text = crate::store::runs::read(path).map_err(|error| UsageError::of(flag, error))?;
     let bare = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
     let lines = text.lines().enumerate();
     Ok(lines
@@ -197,7 +179,7 @@ fn lines_of(flag: &str, path: &Path) -> Result<Vec<(usize, String)>, UsageError>
 
 fn lengths_of(path: &Path) -> Result<Vec<usize>, UsageError> {
     let lines = lines_of("--msglen", path)?;
-    let at = |number: usize| format!("{}:{number}", path.display());
+    let path = path.display();
     let mut lengths = Vec::new();
     for (number, line) in lines {
         let (digits, unit) = match line.chars().last() {
@@ -210,18 +192,16 @@ fn lengths_of(path: &Path) -> Result<Vec<usize>, UsageError> {
             Some(bytes) if bytes <= 1 << MOST_LOG => lengths.push(bytes),
             _ => {
                 return refuse(format!(
-                    "{}: {line:?} is no length (from 0 to 1 GiB)",
-                    at(number)
+                    "{path}:{number}: {line:?} is no length (from 0 to 1 GiB)"
                 ));
             }
         }
     }
     match lengths.len() {
-        0 => refuse(format!("--msglen {}: no length is in it", path.display())),
-        some if some > MOST_LENGTHS => refuse(format!(
-            "--msglen {}: more than {MOST_LENGTHS} lengths",
-            path.display()
-        )),
+        0 => refuse(format!("--msglen {path}: no length is in it")),
+        some if some > MOST_LENGTHS => {
+            refuse(format!("--msglen {path}: more than {MOST_LENGTHS} lengths"))
+        }
         _ => Ok(lengths),
     }
 }

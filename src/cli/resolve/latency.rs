@@ -20,7 +20,7 @@ use latency::rows::Model;
 use super::error::UsageError;
 use super::spec::{Outline, RunSpec, Shared};
 use super::values::Options;
-use crate::cli::args::latency::RunArguments;
+use crate::cli::args::latency::{PairWords, RunArguments};
 use crate::cli::args::{HostMap, RankWords};
 use crate::cli::latency::{fabrics, plans};
 
@@ -41,8 +41,8 @@ pub(crate) fn parse(
         ranks_per_node: 1,
         rank_order: RankOrder::Block,
         // A rank that sleeps can wake up on any idle processor.
-        no_pin: words.wait == Wait::Sleep,
-        wait: words.wait,
+        no_pin: words.pair.wait == Wait::Sleep,
+        wait: words.pair.wait,
     };
     let ranks = outline.ranks(&ranks, Transport::Auto, "--transport")?;
     // A missing host costs only its pairs.
@@ -87,14 +87,15 @@ fn latency_of(
             RANKS.end()
         ));
     }
-    if !MESSAGES.contains(&words.pings) || words.warmup_pings > *MESSAGES.end() {
-        return Err(format!(
-            "--pings {}: from 1 to {}",
-            words.pings,
-            MESSAGES.end()
-        ));
+    let PairWords {
+        pings,
+        warmup_pings,
+        ..
+    } = words.pair;
+    if !MESSAGES.contains(&pings) || warmup_pings > *MESSAGES.end() {
+        return Err(format!("--pings {pings}: from 1 to {}", MESSAGES.end()));
     }
-    let bytes = units::parse_bytes(&words.size).map_err(|error| format!("--size: {error}"))?;
+    let bytes = units::parse_bytes(&words.pair.size).map_err(|error| format!("--size: {error}"))?;
     let message_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     if !MESSAGE_BYTES.contains(&message_bytes) {
         return Err("--size: from 1 byte to 1 GiB".to_owned());
@@ -135,8 +136,8 @@ fn latency_of(
         probe: Linktest {
             ranks,
             kernel: Kernel::Semidirectional,
-            messages: words.pings,
-            warmups: words.warmup_pings,
+            messages: pings,
+            warmups: warmup_pings,
             message_bytes,
             serial: false,
             bisection: false,
@@ -162,7 +163,7 @@ fn latency_of(
         checks: if wishes.strategy == Strategy::Locate {
             0
         } else {
-            words.checks
+            words.pair.checks
         },
         baseline,
     };

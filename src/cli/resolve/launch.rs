@@ -9,7 +9,7 @@ use crate::cli::secret;
 use crate::plan::{Deadlines, Family, RunPlan};
 use crate::wire::frame::MAGIC_WORD;
 
-use super::error::UsageError;
+use super::error::{UsageError, refuse};
 use super::values::{Options, time};
 
 /// Deadlines from the arguments, with defaults for the others.
@@ -24,13 +24,11 @@ pub(crate) fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
         let (stage, value) = word.split_once('=').ok_or_else(wrong)?;
         let ms = time("--deadline", value)? / 1_000_000;
         if ms == 0 {
-            return Err(UsageError::Value(format!(
-                "--deadline {word}: at least 1 ms"
-            )));
+            return refuse(format!("--deadline {word}: at least 1 ms"));
         }
         if stage.trim() == "silence" && ms < 3_000 {
             let text = "--deadline silence: at least 3s; signs of life come each second";
-            return Err(UsageError::Value(text.to_owned()));
+            return refuse(text);
         }
         let field = match stage.trim() {
             "resolve" => &mut deadlines.resolve_ms,

@@ -5,10 +5,10 @@ use crate::plan::linktest::{Kernel, Linktest};
 use crate::plan::{Transport, Work};
 use crate::units;
 
-use super::error::UsageError;
+use super::error::{UsageError, refuse};
 use super::spec::{Outline, RunSpec, Shared};
 use super::values::Options;
-use crate::cli::args::linktest::LinktestArguments;
+use crate::cli::args::linktest::{LinktestArguments, LinktestWords};
 use crate::cli::args::{Choice, Mode};
 
 /// Turns arguments into a request.
@@ -20,9 +20,9 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
         results: &arguments.results,
         order: Some(&arguments.order),
     })?;
-    let refuse = |text: String| Err(UsageError::Value(text));
+    let own = &arguments.own;
     let mut notes = Vec::new();
-    let transport = match arguments.mode {
+    let transport = match own.mode {
         Mode::Own(transport) => transport,
         Mode::Other(other) => {
             notes.push(format!(
@@ -31,57 +31,53 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
             Transport::Auto
         }
     };
-    if arguments.use_gpu_memory {
-        return refuse("--use-gpu-memory: messages go from and to the memory of hosts".to_owned());
+    if own.use_gpu_memory {
+        return refuse("--use-gpu-memory: messages go from and to the memory of hosts");
     }
-    let message_bytes = units::parse_bytes(&arguments.size_messages)
-        .map_err(|error| UsageError::Unit("--size-messages", error))?;
+    let message_bytes = units::parse_bytes(&own.size_messages)
+        .map_err(|error| UsageError::of("--size-messages", error))?;
     let message_bytes = usize::try_from(message_bytes).unwrap_or(usize::MAX);
-    if arguments.parallel_sion_file {
+    if own.parallel_sion_file {
         notes.push(
             "--parallel-sion-file: the launching side writes the file, in one piece".to_owned(),
         );
     }
-    let buffers = match (arguments.multi_buffer, arguments.num_multi_buffer) {
+    let buffers = match (own.multi_buffer, own.num_multi_buffer) {
         (true, 0) => 2,
         (_, 0) => 1,
         (_, count) => count,
     };
-    if !arguments.min_runtime.is_finite() || arguments.min_runtime < 0.0 {
-        return refuse(format!(
-            "--min-runtime {}: 0 seconds or more",
-            arguments.min_runtime
-        ));
+    if !own.min_runtime.is_finite() || own.min_runtime < 0.0 {
+        let seconds = own.min_runtime;
+        return refuse(format!("--min-runtime {seconds}: 0 seconds or more"));
     }
     let linktest = Linktest {
         ranks: outline.ranks(&arguments.ranks, transport, "--mode")?,
-        kernel: match (arguments.bidirectional, arguments.unidirectional) {
+        kernel: match (own.bidirectional, own.unidirectional) {
             (true, _) => Kernel::Bidirectional,
             (_, true) => Kernel::Unidirectional,
             _ => Kernel::Semidirectional,
         },
-        messages: arguments.num_messages,
-        warmups: arguments.num_warmup_messages,
+        messages: own.num_messages,
+        warmups: own.num_warmup_messages,
         message_bytes,
-        serial: arguments.serial_tests,
-        bisection: arguments.bisection,
-        all_to_all: arguments.all_to_all,
-        step_seed: arguments
-            .randomize_steps
-            .then_some(arguments.seed_randomize_steps),
-        rank_orders: arguments.num_randomize_tasks,
-        rank_seed: arguments.seed_randomize_tasks,
+        serial: own.serial_tests,
+        bisection: own.bisection,
+        all_to_all: own.all_to_all,
+        step_seed: own.randomize_steps.then_some(own.seed_randomize_steps),
+        rank_orders: own.num_randomize_tasks,
+        rank_seed: own.seed_randomize_tasks,
         buffers,
-        random_contents: arguments.randomize_buffers,
-        content_seed: arguments.seed_randomize_buffers,
-        check: arguments.check_buffers,
-        slowest: arguments.num_slowest,
-        min_iterations: arguments.min_iterations.max(1),
-        min_runtime_ns: numbers::whole(arguments.min_runtime * 1e9),
+        random_contents: own.randomize_buffers,
+        content_seed: own.seed_randomize_buffers,
+        check: own.check_buffers,
+        slowest: own.num_slowest,
+        min_iterations: own.min_iterations.max(1),
+        min_runtime_ns: numbers::whole(own.min_runtime * 1e9),
     };
     check(&linktest, outline.nodes.len())?;
-    outline.seed = arguments.seed_randomize_buffers;
-    let options = options(arguments, outline.nodes.len(), &linktest);
+    outline.seed = own.seed_randomize_buffers;
+    let options = options(own, outline.nodes.len(), &linktest);
     Ok(RunSpec {
         notes,
         ..outline.spec(Work::Linktest(linktest), options)
@@ -89,7 +85,12 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
 }
 
 fn check(linktest: &Linktest, nodes: usize) -> Result<(), UsageError> {
-    let refuse = |text: String| Err(UsageError::Value(text));
+    let Linktest {
+        messages,
+        warmups,
+        buffers,
+        ..
+    } = *linktest;
     let ranks = linktest.ranks.count(nodes);
     if !RANKS.contains(&ranks) {
         let hint = if ranks < 2 {
@@ -99,22 +100,15 @@ fn check(linktest: &Linktest, nodes: usize) -> Result<(), UsageError> {
         };
         return refuse(format!("{ranks} ranks: from 2 to {}{hint}", RANKS.end()));
     }
-    if !MESSAGES.contains(&linktest.messages) {
-        return refuse(format!(
-            "--num-messages {}: from 1 to {}",
-            linktest.messages,
-            MESSAGES.end()
-        ));
+    let most = *MESSAGES.end();
+    if !MESSAGES.contains(&messages) {
+        return refuse(format!("--num-messages {messages}: from 1 to {most}"));
     }
-    if linktest.warmups > *MESSAGES.end() {
-        return refuse(format!(
-            "--num-warmup-messages {}: at most {}",
-            linktest.warmups,
-            MESSAGES.end()
-        ));
+    if warmups > most {
+        return refuse(format!("--num-warmup-messages {warmups}: at most {most}"));
     }
     if !MESSAGE_BYTES.contains(&linktest.message_bytes) {
-        return refuse("--size-messages: from 1 byte to 1 GiB".to_owned());
+        return refuse("--size-messages: from 1 byte to 1 GiB");
     }
     for (flag, count) in [
         ("--num-randomize-tasks", linktest.rank_orders),
@@ -124,21 +118,18 @@ fn check(linktest: &Linktest, nodes: usize) -> Result<(), UsageError> {
             return refuse(format!("{flag} {count}: at most {MOST_ROUNDS}"));
         }
     }
-    if !BUFFERS.contains(&linktest.buffers) {
-        return refuse(format!(
-            "--num-multi-buffer {}: at most {}",
-            linktest.buffers,
-            BUFFERS.end()
-        ));
+    if !BUFFERS.contains(&buffers) {
+        let most = BUFFERS.end();
+        return refuse(format!("--num-multi-buffer {buffers}: at most {most}"));
     }
     Ok(())
 }
 
-fn options(arguments: &LinktestArguments, nodes: usize, linktest: &Linktest) -> Options {
+fn options(own: &LinktestWords, nodes: usize, linktest: &Linktest) -> Options {
     let mut all = Options::of("linktest");
     let orders = linktest.rank_orders;
     all.set("ranks", linktest.ranks.count(nodes));
-    all.set("mode", arguments.mode.word());
+    all.set("mode", own.mode.word());
     all.set("kernel", linktest.kernel.name());
     all.set("num-messages", linktest.messages);
     all.set("size-messages", linktest.message_bytes);
@@ -158,7 +149,7 @@ fn options(arguments: &LinktestArguments, nodes: usize, linktest: &Linktest) -> 
     all.flag("check-buffers", linktest.check);
     let least = linktest.min_iterations;
     all.given("min-iterations", (least > 1).then_some(least));
-    let seconds = arguments.min_runtime;
+    let seconds = own.min_runtime;
     all.given(
         "min-runtime",
         (seconds > 0.0).then(|| format!("{seconds}s")),

@@ -16,7 +16,7 @@ mod spec;
 mod values;
 
 pub(super) use acceptance::parse;
-pub(super) use checks::check_launch;
+pub(super) use checks::{check_launch, has_files};
 pub(crate) use error::UsageError;
 pub(super) use launch::{deadlines_of, settings};
 pub(super) use nodes::{host_lines, hosts_of, nodes_of};

@@ -11,49 +11,41 @@ use crate::plan::fit::Capacity;
 use crate::store::bounded;
 use crate::units;
 
-use super::error::UsageError;
+use super::error::{UsageError, refuse};
 use crate::cli::args::{HostWords, Sockets};
 
 /// Known attributes of a host file, in addition to user, port, nodes and slots.
 const ATTRIBUTES: [&str; 6] = ["data", "speed", "mtu", "switch", "switchport", "group"];
+
+const NO_HOSTS: &str = "no hosts: name them with --hosts or --hostfile (try --hosts local:3)";
 
 /// MTUs that a port can have, in bytes.
 pub(super) const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
 
 /// The named hosts without the excluded ones. The launching host needs no remote shell and becomes local.
 pub(crate) fn hosts_of(words: &HostWords, by_rsh: bool) -> Result<Vec<Host>, UsageError> {
-    let named = named(words)?;
-    let left = match words.exclude.as_deref() {
-        Some(pattern) => {
-            hosts::exclude(named, pattern).map_err(|error| UsageError::Hosts("--exclude", error))?
-        }
-        None => named,
-    };
+    let mut left = named(words)?;
+    if let Some(pattern) = &words.exclude {
+        left = hosts::exclude(left, pattern).map_err(|error| UsageError::of("--exclude", error))?;
+    }
     if left.is_empty() {
-        return Err(if words.exclude.is_some() {
-            UsageError::AllExcluded
-        } else {
-            UsageError::NoHosts
+        return refuse(match words.exclude {
+            Some(_) => "no hosts are left after --exclude",
+            None => NO_HOSTS,
         });
     }
     let own = own_names();
-    Ok(left
-        .into_iter()
-        .map(|host| {
-            // The launching host can be in the list. It needs no SSH to itself.
-            let here =
-                !by_rsh && host.user.is_none() && host.port.is_none() && own.contains(&host.name);
-            Host {
-                local: host.local || here,
-                ..host
-            }
-        })
-        .collect())
+    for host in &mut left {
+        // The launching host can be in the list. It needs no SSH to itself.
+        host.local |=
+            !by_rsh && host.user.is_none() && host.port.is_none() && own.contains(&host.name);
+    }
+    Ok(left)
 }
 
 /// Hosts from the lines of a host file.
 pub(crate) fn host_lines(text: &str) -> Result<Vec<Host>, UsageError> {
-    hosts::hostfile(text, &ATTRIBUTES).map_err(|error| UsageError::Hosts("--hostfile", error))
+    hosts::hostfile(text, &ATTRIBUTES).map_err(|error| UsageError::of("--hostfile", error))
 }
 
 /// Hosts from a list, a file, or the lines of a plan file.
@@ -66,11 +58,17 @@ fn named(words: &HostWords) -> Result<Vec<Host>, UsageError> {
             let variable = |name: &str| std::env::var(name).ok();
             let read = |path: &str| bounded::given(Path::new(path), bounded::TEXT_BYTES);
             hosts::from_environment(&variable, &read)
-                .map_err(|error| UsageError::Hosts("--hosts auto", error))
+                .map_err(|error| UsageError::of("--hosts auto", error))
         }
-        (Some(list), _) => hosts::parse(list).map_err(|error| UsageError::Hosts("--hosts", error)),
-        (None, Some(path)) => host_lines(&read(path)?),
-        (None, None) => Err(UsageError::NoHosts),
+        (Some(list), _) => hosts::parse(list).map_err(|error| UsageError::of("--hosts", error)),
+        (None, Some(path)) => {
+            let text = bounded::given(path, bounded::TEXT_BYTES).map_err(|error| {
+                let why = crate::sys::why(&error);
+                UsageError::Value(format!("cannot read {}: {why}", path.display()))
+            })?;
+            host_lines(&text)
+        }
+        (None, None) => refuse(NO_HOSTS),
     }
 }
 
@@ -85,11 +83,6 @@ fn own_names() -> Vec<String> {
     } else {
         vec![full, short]
     }
-}
-
-fn read(path: &Path) -> Result<String, UsageError> {
-    bounded::given(path, bounded::TEXT_BYTES)
-        .map_err(|error| UsageError::File(path.to_owned(), error))
 }
 
 /// Nodes of the hosts. Their labels are the names; a name that occurs several times gets numbers.
@@ -116,33 +109,26 @@ pub(crate) fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
 
 fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
     let attribute = |name: &str| host.attributes.get(name).cloned();
+    let wrong = |what: String| UsageError::Value(format!("--hostfile: host {}: {what}", host.name));
     let data = attribute("data").unwrap_or_default();
     let addresses = data.split(',').filter(|text| !text.is_empty());
     let data: Result<Vec<IpAddr>, UsageError> = addresses
         .map(|text| {
-            text.parse().map_err(|_| {
-                UsageError::Value(format!(
-                    "--hostfile: host {}: data={text} is no address (write data=10.1.0.7)",
-                    host.name
-                ))
-            })
+            let fault = || wrong(format!("data={text} is no address (write data=10.1.0.7)"));
+            text.parse().map_err(|_| fault())
         })
         .collect();
     let speed = attribute("speed")
         .map(|text| units::parse_rate_bits(&text))
         .transpose()
-        .map_err(|error| {
-            UsageError::Value(format!("--hostfile: host {}: speed=: {error}", host.name))
-        })?;
+        .map_err(|error| wrong(format!("speed=: {error}")))?;
     let mtu = attribute("mtu")
         .map(|text| {
             let mtu = text.parse::<u32>().ok();
+            let (least, most) = MTUS.into_inner();
             mtu.filter(|mtu| MTUS.contains(mtu)).ok_or_else(|| {
-                UsageError::Value(format!(
-                    "--hostfile: host {}: mtu={text}: write a number of bytes from {} to {}",
-                    host.name,
-                    MTUS.start(),
-                    MTUS.end()
+                wrong(format!(
+                    "mtu={text}: write a number of bytes from {least} to {most}"
                 ))
             })
         })

@@ -7,7 +7,7 @@ use crate::plan::{NodeSpec, Pace, Pattern};
 use crate::store::bounded;
 use crate::units;
 
-use super::error::UsageError;
+use super::error::{UsageError, refuse};
 
 /// Words for `--pattern`, in addition to a file.
 pub(super) const WORDS: &str = "all-to-all, mesh, ring, shift:K, rotate, bisection, bisection:one-way, pairs, incast:K, outcast:K, hol";
@@ -34,8 +34,7 @@ impl From<Pattern> for Chosen {
 pub(super) fn chosen(word: &str, nodes: &[NodeSpec]) -> Result<Vec<Chosen>, UsageError> {
     if word == "rotate" {
         if nodes.len() < 2 {
-            let text = "--pattern rotate needs at least 2 nodes; there is 1";
-            return Err(UsageError::Value(text.to_owned()));
+            return refuse("--pattern rotate needs at least 2 nodes; there is 1");
         }
         return Ok((1..nodes.len())
             .map(|by| Pattern::Shift(by).into())
@@ -128,9 +127,7 @@ fn of_file(name: &str, nodes: &[NodeSpec]) -> Result<Chosen, UsageError> {
         }
     }
     if links.is_empty() {
-        return Err(UsageError::Value(format!(
-            "--pattern {name} names no links"
-        )));
+        return refuse(format!("--pattern {name} names no links"));
     }
     links.sort_unstable();
     Ok(Chosen {

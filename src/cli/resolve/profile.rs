@@ -5,7 +5,7 @@ use crate::plan::{
     Bound, Coupling, NodeSpec, Pattern, Profile, Purpose, STREAMS, Sink, Source, Test,
 };
 
-use super::error::UsageError;
+use super::error::{UsageError, refuse};
 use super::patterns;
 use super::values::time;
 
@@ -44,16 +44,19 @@ pub(super) fn tests_of(
         Some(text) => time("--warmup", text),
         None => Ok(usual.min(asked.unwrap_or(usual).max(1_000_000_000))),
     };
-    if profile == Profile::Soak {
-        let soak = Test {
+    let mesh = |window_ns: u64| -> Result<Test, UsageError> {
+        Ok(Test {
             pattern: Pattern::Mesh,
             bound: Bound::Time {
                 warmup_ns: warmup(10_000_000_000)?,
-                window_ns: asked.unwrap_or(SOAK_NS),
+                window_ns,
             },
             ..one.clone()
-        };
-        return Ok((vec![soak], asked.is_some_and(|asked| asked < SOAK_NS)));
+        })
+    };
+    if profile == Profile::Soak {
+        let window_ns = asked.unwrap_or(SOAK_NS);
+        return Ok((vec![mesh(window_ns)?], window_ns < SOAK_NS));
     }
     let each = asked.unwrap_or(PERMUTATION_NS);
     // A pair gets as many links as a port has in the mesh, up to the limit: comparing the two shows what loading all ports at once costs.
@@ -84,21 +87,13 @@ pub(super) fn tests_of(
         tests.push(permutation(by, Purpose::Loss, window_ns)?);
     }
     for _ in 0..REPEATS {
-        tests.push(Test {
-            pattern: Pattern::Mesh,
-            bound: Bound::Time {
-                warmup_ns: warmup(10_000_000_000)?,
-                window_ns: each.saturating_mul(2),
-            },
-            ..one.clone()
-        });
+        tests.push(mesh(each.saturating_mul(2))?);
     }
     Ok((tests, each < PERMUTATION_NS))
 }
 
 fn check(arguments: &PlainArguments, one: &Test, nodes: usize) -> Result<(), UsageError> {
     let profile = arguments.profile.word();
-    let refuse = |text: String| Err(UsageError::Value(text));
     if arguments.pattern != "all-to-all" {
         return refuse(format!(
             "--profile {profile} has its own patterns (leave out --pattern)"

@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::plan::SocketOptions;
-use crate::plan::{DataNetwork, Family};
+use crate::plan::{DataNetwork, Family, SocketOptions};
 use crate::units;
 
 use super::error::UsageError;
@@ -44,7 +43,7 @@ pub(super) fn sockets_of(sockets: &Sockets) -> Result<SocketOptions, UsageError>
         mss_bytes: sockets.mss,
         congestion: sockets.congestion.clone(),
         dscp: sockets.dscp,
-        rate_bits_per_s: rate.map_err(|error| UsageError::Unit("--rate", error))?,
+        rate_bits_per_s: rate.map_err(|error| UsageError::of("--rate", error))?,
     })
 }
 

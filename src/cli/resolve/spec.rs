@@ -12,7 +12,7 @@ use crate::record::Resumed;
 
 use super::checks;
 use super::criteria::{self, criteria_of};
-use super::error::UsageError;
+use super::error::{UsageError, refuse};
 use super::launch::{self, deadlines_of};
 use super::nodes::{hosts_of, nodes_of};
 use super::sockets::{self, network_of, ports_of, sockets_of};
@@ -111,8 +111,7 @@ impl<'a> Outline<'a> {
             checks::check_one_machine(flag, &self.hosts)?;
         }
         if words.ranks_per_node == 0 {
-            let text = "--ranks-per-node 0: at least 1".to_owned();
-            return Err(UsageError::Value(text));
+            return refuse("--ranks-per-node 0: at least 1");
         }
         Ok(Ranks {
             per_node: words.ranks_per_node,

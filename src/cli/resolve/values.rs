@@ -7,8 +7,8 @@ use crate::units;
 use super::error::UsageError;
 
 /// Parses a size with its unit, in bytes.
-pub(super) fn size(flag: &'static str, text: &str) -> Result<usize, UsageError> {
-    let bytes = units::parse_bytes(text).map_err(|error| UsageError::Unit(flag, error))?;
+pub(super) fn size(flag: &str, text: &str) -> Result<usize, UsageError> {
+    let bytes = units::parse_bytes(text).map_err(|error| UsageError::of(flag, error))?;
     usize::try_from(bytes).map_err(|_| {
         UsageError::Value(format!(
             "{flag} {text} is more than this machine can address"
@@ -17,8 +17,8 @@ pub(super) fn size(flag: &'static str, text: &str) -> Result<usize, UsageError> 
 }
 
 /// Parses a time with its unit, in nanoseconds.
-pub(super) fn time(flag: &'static str, text: &str) -> Result<u64, UsageError> {
-    units::parse_duration_ns(text).map_err(|error| UsageError::Unit(flag, error))
+pub(super) fn time(flag: &str, text: &str) -> Result<u64, UsageError> {
+    units::parse_duration_ns(text).map_err(|error| UsageError::of(flag, error))
 }
 
 /// Options in effect, in the order in which they are shown.

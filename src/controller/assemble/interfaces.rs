@@ -78,32 +78,25 @@ fn loads(
     on_host: &dyn Fn(usize) -> bool,
 ) -> Vec<RailLoad> {
     let mut loads: Vec<RailLoad> = Vec::new();
-    let mut at = |node: usize, link: &LinkRecord| {
-        let rail = hosts[node].rails.get(test.rail_of(link.lane.stream))?;
-        let interface = rail.interface.clone()?;
-        let known = loads.iter().position(|load| load.interface == interface);
-        Some(known.unwrap_or_else(|| {
-            loads.push(RailLoad {
-                interface,
-                ..RailLoad::default()
-            });
-            loads.len() - 1
-        }))
-    };
-    let mut borne = Vec::new();
     for link in links.iter().filter(|link| link.crosses_switch) {
-        if on_host(link.lane.from) {
-            borne.extend(at(link.lane.from, link).map(|place| (place, true, link)));
-        }
-        if on_host(link.lane.to) {
-            borne.extend(at(link.lane.to, link).map(|place| (place, false, link)));
-        }
-    }
-    for (place, sent, link) in borne {
-        if sent {
-            bear(&mut loads[place].sent, link.sent_bytes, link);
-        } else {
-            bear(&mut loads[place].received, link.received_bytes, link);
+        for (node, sends) in [(link.lane.from, true), (link.lane.to, false)] {
+            let rail = hosts[node].rails.get(test.rail_of(link.lane.stream));
+            let interface = rail.and_then(|rail| rail.interface.as_ref());
+            let Some(interface) = interface.filter(|_| on_host(node)) else {
+                continue;
+            };
+            let known = loads.iter().position(|load| load.interface == *interface);
+            let place = known.unwrap_or_else(|| {
+                loads.push(RailLoad {
+                    interface: interface.clone(),
+                    ..RailLoad::default()
+                });
+                loads.len() - 1
+            });
+            match sends {
+                true => bear(&mut loads[place].sent, link.sent_bytes, link),
+                false => bear(&mut loads[place].received, link.received_bytes, link),
+            }
         }
     }
     // An interface below another one, for example below a VLAN, also counts the traffic of the upper one.

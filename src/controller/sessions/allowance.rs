@@ -194,23 +194,21 @@ impl Allowance {
         let grown = self.link_ends.saturating_mul(kind.end_bytes);
         let limit = kind.bytes.saturating_add(grown).min(frame::LIMIT_BYTES);
         let show = |bytes: usize| show_bytes(bytes as u64);
+        let tag = kind.tag;
         if length > limit {
             let (limit, length) = (show(limit), show(length));
             return Err(format!(
-                "sent more than {limit} in one message ({}): {length}",
-                kind.tag
+                "sent more than {limit} in one message ({tag}): {length}"
             ));
         }
         let seconds = self.since.elapsed().as_secs();
         let paced = PACED + PACED_PER_S * seconds;
         match kind.most {
-            Most::Asked if count == 0 => Err(format!(
-                "sent more messages than it was asked for ({})",
-                kind.tag
-            )),
+            Most::Asked if count == 0 => {
+                Err(format!("sent more messages than it was asked for ({tag})"))
+            }
             Most::Paced if count >= paced => Err(format!(
-                "sent more than {paced} messages in {seconds} s ({})",
-                kind.tag
+                "sent more than {paced} messages in {seconds} s ({tag})"
             )),
             Most::Bytes(most, what) if self.kept_bytes[at].saturating_add(length) > most => {
                 Err(format!("sent more than {} of {what}", show(most)))

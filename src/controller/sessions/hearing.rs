@@ -22,9 +22,7 @@ impl Sessions {
             Event::Stage(_) => {}
             Event::Notice(text) => self.log.notice(format!("{}: {text}", session.label)),
             Event::Up {
-                transport,
-                address,
-                noise: _,
+                transport, address, ..
             } => {
                 session.up = Some(Up {
                     transport,

@@ -289,13 +289,8 @@ impl Files {
         let record = match (self.benchmark.pointer(), ordered) {
             (Pointer::Individual | Pointer::Explicit, _) => number as u64 * bytes,
             (Pointer::Private, _) => return Ok(some(number as u64 * piece.len() as u64, &piece)),
-            (Pointer::Shared, false) => {
-                return if piece.is_empty() {
-                    Ok(None)
-                } else {
-                    Ok(Some(self.advance(piece.len() as u64)?))
-                };
-            }
+            (Pointer::Shared, false) if piece.is_empty() => return Ok(None),
+            (Pointer::Shared, false) => return self.advance(piece.len() as u64).map(Some),
             (Pointer::Shared, true) => {
                 // The first rank moves the position for all, and broadcasts the old one.
                 let mut at = [0; 8];
@@ -365,11 +360,8 @@ impl Files {
             file.write_all_at(&(at + bytes).to_le_bytes(), 0)?;
             Ok(at)
         };
-        moved().map_err(|source| PlayerError::File {
-            what: "move the shared position in",
-            path: path.clone(),
-            source,
-        })
+        let what = "move the shared position in";
+        moved().map_err(|source| PlayerError::file(what, path, source))
     }
 
     /// Sets the shared position to the start again. All members call it.
@@ -444,12 +436,7 @@ pub(crate) fn open_close(
     place: &Place,
 ) -> Result<(), PlayerError> {
     let failed = |error| place.failed("open", error);
-    let options = || {
-        let mut options = File::options();
-        options.read(true).write(true);
-        options
-    };
-    let file = options().open(&place.file).map_err(failed)?;
+    let file = open(place)?;
     file.write_all_at(&[1], group.place() as u64)
         .map_err(failed)?;
     drop(file);

@@ -14,7 +14,7 @@ mod windows;
 
 pub(crate) use player::Player;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -47,6 +47,12 @@ pub(crate) enum PlayerError {
 }
 
 impl PlayerError {
+    /// Error of a failed operation on a file.
+    fn file(what: &'static str, path: &Path, source: std::io::Error) -> Self {
+        let path = path.to_owned();
+        Self::File { what, path, source }
+    }
+
     /// Kind of this failure, which ranks it among others.
     pub(crate) fn kind(&self) -> TroubleKind {
         match self {
@@ -64,7 +70,7 @@ impl PlayerError {
 }
 
 /// True if a file is inside a run's folder. The folder itself does not count.
-fn is_below_a_run(path: &std::path::Path) -> bool {
+fn is_below_a_run(path: &Path) -> bool {
     let name = path.file_name().and_then(std::ffi::OsStr::to_str);
     name.is_some_and(|name| name.starts_with("IMB_out"))
 }

@@ -48,9 +48,8 @@ impl Buffers {
         from: usize,
         messages: usize,
     ) -> Option<(usize, usize)> {
-        let used = self.into.iter().take(messages).enumerate();
-        used.filter_map(|(place, buffer)| Some((place, contents.first_wrong(from, place, buffer)?)))
-            .next()
+        let mut used = self.into.iter().take(messages).enumerate();
+        used.find_map(|(place, buffer)| Some((place, contents.first_wrong(from, place, buffer)?)))
     }
 }
 

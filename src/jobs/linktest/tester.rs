@@ -169,7 +169,7 @@ impl Tester {
             busy: (1.0 - waited / took).clamp(0.0, 1.0),
             waiting: (delayed / took).clamp(0.0, 1.0),
         };
-        self.check(kernel, rank, leads, dose)?;
+        self.check(rank, leads, dose)?;
         let Some(seconds) = timed else {
             // Unidirectional messages are timed where they arrive.
             let spread = self.times.spread(1.0);
@@ -193,14 +193,8 @@ impl Tester {
         }))
     }
 
-    fn check(
-        &self,
-        kernel: Kernel,
-        from: usize,
-        leads: bool,
-        dose: Dose,
-    ) -> Result<(), TesterError> {
-        if !self.linktest.check || (kernel == Kernel::Unidirectional && leads) {
+    fn check(&self, from: usize, leads: bool, dose: Dose) -> Result<(), TesterError> {
+        if !self.linktest.check || (dose.kernel == Kernel::Unidirectional && leads) {
             return Ok(());
         }
         let messages = dose.messages.max(dose.warmups);

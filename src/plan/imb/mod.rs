@@ -367,12 +367,15 @@ impl Imb {
             None if matches!(benchmark, Benchmark::Window | Benchmark::OpenClose) => counts.single,
             Some(Mode::Aggregate) | None => counts.repetitions,
         };
+        let of = |bytes: usize| Length {
+            bytes,
+            repetitions: match bytes {
+                0 => most,
+                some => (counts.volume / some).clamp(1, most),
+            },
+        };
         if benchmark.class() == Class::Sync {
-            let repetitions = most;
-            return vec![Length {
-                bytes: 0,
-                repetitions,
-            }];
+            return vec![of(0)];
         }
         let item = benchmark.unit_bytes(self.rules);
         let lengths: Vec<usize> = match &self.lengths {
@@ -389,13 +392,6 @@ impl Imb {
                 all.dedup();
                 all
             }
-        };
-        let of = |bytes: usize| Length {
-            bytes,
-            repetitions: match bytes {
-                0 => most,
-                some => (counts.volume / some).clamp(1, most),
-            },
         };
         lengths.into_iter().map(of).collect()
     }

@@ -7,7 +7,7 @@ use crate::plan::linktest::Linktest;
 use crate::record::{LinktestRecord, PairTime, Record, RetestRecord, RoundRecord};
 use numbers::spread;
 
-use super::lines::Extent;
+use super::lines::{self, Extent};
 
 /// A link test of a record, with its plan.
 pub struct Figures<'a> {
@@ -67,6 +67,11 @@ impl<'a> Figures<'a> {
         }
     }
 
+    /// A time per message with its bandwidth, as LinkTest prints them.
+    pub(crate) fn both(&self, seconds: f64) -> String {
+        lines::both(seconds, self.bandwidth(seconds))
+    }
+
     /// Bandwidth in bytes per second at `seconds` per message.
     pub fn bandwidth(&self, seconds: f64) -> f64 {
         self.plan.kernel.bandwidth(self.plan.message_bytes, seconds)
@@ -89,23 +94,18 @@ impl<'a> Figures<'a> {
 
     /// The link with the longest mean time.
     pub fn slowest(&self) -> Option<&Link<'a>> {
-        let mut links = self.links.iter();
-        let first = links.next()?;
-        Some(links.fold(first, |worst, link| {
-            if link.mean_s > worst.mean_s {
-                link
-            } else {
-                worst
-            }
-        }))
+        let links = self.links.iter();
+        links.reduce(|worst, link| match link.mean_s > worst.mean_s {
+            true => link,
+            false => worst,
+        })
     }
 
     /// The mean time of a link in seconds, if it was measured.
     pub fn mean_of(&self, from: usize, to: usize) -> Option<f64> {
-        let place = self
-            .links
-            .binary_search_by_key(&(from, to), |link| (link.from, link.to));
-        place.ok().map(|place| self.links[place].mean_s)
+        let ends = |link: &Link<'_>| (link.from, link.to);
+        let place = self.links.binary_search_by_key(&(from, to), ends).ok()?;
+        Some(self.links[place].mean_s)
     }
 
     /// All retests of all rounds, sorted by the time among others, slowest first.

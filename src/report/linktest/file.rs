@@ -1,7 +1,6 @@
 //! Contents of a LinkTest result file, no matter which program wrote it.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use serde::Serialize;
 
@@ -10,7 +9,7 @@ use crate::report::fold;
 use crate::store::linktest::{DataSet, LinktestFile, Meaning, Pair};
 use crate::units::show_bytes;
 
-use super::lines::{bandwidth, time};
+use super::lines::{self, time};
 
 /// Message if the file does not show which time belongs to which link.
 pub const UNDECIDABLE: &str = "the access pattern fits neither of its two possible meanings: which time belongs to which link cannot be told";
@@ -95,7 +94,7 @@ fn one_set(text: &mut String, file: &LinktestFile, number: usize, set: &DataSet)
         text.push_str(words.trim_end());
         text.push('\n');
     };
-    let both = |seconds: f64| format!("{} ({})", time(seconds), bandwidth(file.bandwidth(seconds)));
+    let both = |seconds: f64| lines::both(seconds, file.bandwidth(seconds));
     line(String::new());
     if file.sets.len() > 1 {
         line(format!("set {} of {}", number + 1, file.sets.len()));
@@ -119,11 +118,7 @@ fn one_set(text: &mut String, file: &LinktestFile, number: usize, set: &DataSet)
     }
     match file.pairs(set) {
         None => line(UNDECIDABLE.to_owned()),
-        Some(pairs) => {
-            for words in of_pairs(file, set, &pairs) {
-                line(words);
-            }
-        }
+        Some(pairs) => of_pairs(file, set, &pairs).into_iter().for_each(&mut line),
     }
     for one in &set.retests {
         line(format!(
@@ -149,13 +144,12 @@ fn of_pairs(file: &LinktestFile, set: &DataSet, pairs: &[Pair]) -> Vec<String> {
     for pair in worst.into_iter().take(WORST) {
         let host = |rank: usize| file.ranks.get(rank).map_or("", |rank| rank.host.as_str());
         lines.push(format!(
-            "  rank {} ({}) to rank {} ({}): {} ({})",
+            "  rank {} ({}) to rank {} ({}): {}",
             pair.from,
             host(pair.from),
             pair.to,
             host(pair.to),
-            time(pair.seconds),
-            bandwidth(file.bandwidth(pair.seconds))
+            lines::both(pair.seconds, file.bandwidth(pair.seconds))
         ));
     }
     let ranks = file.ranks.len();
@@ -163,9 +157,7 @@ fn of_pairs(file: &LinktestFile, set: &DataSet, pairs: &[Pair]) -> Vec<String> {
         return lines;
     }
     let mut head = "us    to".to_owned();
-    for to in 0..ranks {
-        let _infallible = write!(head, "{to:>11}");
-    }
+    head.extend((0..ranks).map(|to| format!("{to:>11}")));
     lines.push(head);
     for from in 0..ranks {
         let mut row = format!("from {from:>3}");

@@ -28,6 +28,11 @@ pub fn bandwidth(bytes_per_s: f64) -> String {
     format!("{figure:10.4} {}/s", UNITS[unit])
 }
 
+/// A time and its bandwidth.
+pub(super) fn both(seconds: f64, bytes_per_s: f64) -> String {
+    format!("{} ({})", time(seconds), bandwidth(bytes_per_s))
+}
+
 /// The least, mean and greatest of times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extent {
@@ -57,15 +62,13 @@ impl Extent {
     }
 
     fn words(&self, rate: impl Fn(f64) -> f64) -> String {
-        let both = |name: &str, seconds: f64| {
-            format!("{name}: {} ({})", time(seconds), bandwidth(rate(seconds)))
-        };
-        [
-            both("min", self.least_s),
-            both("avg", self.mean_s),
-            both("max", self.most_s),
-        ]
-        .join(" ")
+        let show = |seconds: f64| both(seconds, rate(seconds));
+        format!(
+            "min: {} avg: {} max: {}",
+            show(self.least_s),
+            show(self.mean_s),
+            show(self.most_s)
+        )
     }
 }
 
@@ -91,12 +94,10 @@ impl Sums {
     /// Adds the times of a step.
     pub fn add(&mut self, linktest: &Linktest, times: &[PairTime]) {
         for time in times {
-            let first = self.count == 0;
             let seconds = time.seconds;
-            self.least_s = if first {
-                seconds
-            } else {
-                self.least_s.min(seconds)
+            self.least_s = match self.count {
+                0 => seconds,
+                _ => self.least_s.min(seconds),
             };
             self.most_s = self.most_s.max(seconds);
             self.sum_s += seconds;
@@ -126,7 +127,8 @@ pub fn step(
     };
     let kernel = linktest.kernel;
     let rate = |seconds| kernel.bandwidth(linktest.message_bytes, seconds);
-    let (Some(now), Some(all)) = (extent(times), so_far.extent()) else {
+    let now = Extent::of(times.iter().map(|time| time.seconds));
+    let (Some(now), Some(all)) = (now, so_far.extent()) else {
         return String::new();
     };
     let across = |bytes_per_s: f64| match linktest.bisection && !linktest.serial {
@@ -170,18 +172,9 @@ pub fn step(
 pub fn result(linktest: &Linktest, extent: &Extent) -> String {
     let line = |name: &str, seconds: f64| {
         let rate = linktest.kernel.bandwidth(linktest.message_bytes, seconds);
-        format!(
-            "RESULT: {name} Time: {} ({})\n",
-            time(seconds),
-            bandwidth(rate)
-        )
+        format!("RESULT: {name} Time: {}\n", both(seconds, rate))
     };
     line("Min", extent.least_s) + &line("Avg", extent.mean_s) + &line("Max", extent.most_s)
-}
-
-/// Least, mean and greatest time of links.
-pub fn extent(times: &[PairTime]) -> Option<Extent> {
-    Extent::of(times.iter().map(|time| time.seconds))
 }
 
 #[cfg(test)]

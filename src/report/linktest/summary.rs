@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::record::{Record, RetestRecord, VerdictWord};
+use crate::record::{Record, VerdictWord};
 use crate::report::judged;
 use crate::units::show_bytes;
 
@@ -121,11 +121,7 @@ fn conditions(figures: &Figures<'_>) -> String {
 
 fn spreads(figures: &Figures<'_>) -> String {
     let mut text = String::new();
-    let share = |percent| {
-        figures
-            .percentile(percent)
-            .map(|s| time(s).trim().to_owned())
-    };
+    let share = |percent| Some(time(figures.percentile(percent)?).trim().to_owned());
     if let (Some(p50), Some(p90), Some(p99)) = (share(50.0), share(90.0), share(99.0)) {
         text += &format!(
             "links      {}: half take no longer than {p50}, nine in ten {p90}, 99 in a hundred {p99}\n",
@@ -179,26 +175,16 @@ fn together(figures: &Figures<'_>) -> String {
 }
 
 fn retests(figures: &Figures<'_>) -> String {
-    let mut text = String::new();
-    let again: Vec<&RetestRecord> = figures
-        .retests()
-        .into_iter()
-        .take(figures.plan.slowest)
-        .collect();
+    let mut again = figures.retests();
+    again.truncate(figures.plan.slowest);
     if again.is_empty() {
-        return text;
+        return String::new();
     }
-    text +=
-        "slowest links, measured again one by one      among others                     alone\n";
+    let mut text =
+        "slowest links, measured again one by one      among others                     alone\n"
+            .to_owned();
     for one in again {
         let ends = format!("{} to {}", figures.rank(one.from), figures.rank(one.to));
-        let both = |seconds: f64| {
-            format!(
-                "{} ({})",
-                time(seconds),
-                bandwidth(figures.bandwidth(seconds))
-            )
-        };
         let said = if one.new_s < FASTER * one.old_s {
             "faster alone"
         } else {
@@ -206,8 +192,8 @@ fn retests(figures: &Figures<'_>) -> String {
         };
         text += &format!(
             "  {ends:42}  {}  {}  {said}\n",
-            both(one.old_s),
-            both(one.new_s)
+            figures.both(one.old_s),
+            figures.both(one.new_s)
         );
     }
     text
@@ -227,10 +213,8 @@ fn matrix(figures: &Figures<'_>) -> String {
     for from in 0..ranks {
         let mut line = format!("from {from:>3}     ");
         for to in 0..ranks {
-            let cell = figures
-                .mean_of(from, to)
-                .map(|s| figures.bandwidth(s) / MIB);
-            line += &match cell {
+            let mean = figures.mean_of(from, to);
+            line += &match mean.map(|seconds| figures.bandwidth(seconds) / MIB) {
                 Some(rate) if rate >= 1000.0 => format!("{rate:9.0}"),
                 Some(rate) => format!("{rate:9.2}"),
                 None => "        -".to_owned(),

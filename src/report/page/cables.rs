@@ -10,6 +10,7 @@ use crate::report::latency;
 use crate::units::show_us;
 
 use super::heat::class_of;
+use super::table::table;
 
 /// Cells in a row of the map.
 const COLUMNS: usize = 48;
@@ -103,25 +104,20 @@ fn slowest(one: &LatencyRecord) -> Markup {
     html! {
         section #slowest {
             h2 { "The cables that take longest" }
-            div .wide {
-                table {
-                    thead { tr { th { "cable" } th { "class" } th .number { "one way" } th .number { "standard error" } th .number { "of the middle" } th .number { "pairs" } th { "verdict" } } }
-                    tbody {
-                        @for (cable, ratio) in latency::ranked(one).into_iter().take(WORST) {
-                            @let slow = latency::slow_of(one, cable);
-                            tr {
-                                td { (cable.name) }
-                                td { (cable.class) }
-                                td .number { (us(cable.value_s)) }
-                                td .number { (us(cable.error_s)) }
-                                td .number { (format!("{ratio:.2} x")) }
-                                td .number { (cable.pairs) }
-                                td { @match slow { Some(slow) if slow.confirmed => "slow, again alone", Some(_) => "slow once", None => "" } }
-                            }
-                        }
+            (table(html! { th { "cable" } th { "class" } th .number { "one way" } th .number { "standard error" } th .number { "of the middle" } th .number { "pairs" } th { "verdict" } }, html! {
+                @for (cable, ratio) in latency::ranked(one).into_iter().take(WORST) {
+                    @let slow = latency::slow_of(one, cable);
+                    tr {
+                        td { (cable.name) }
+                        td { (cable.class) }
+                        td .number { (us(cable.value_s)) }
+                        td .number { (us(cable.error_s)) }
+                        td .number { (format!("{ratio:.2} x")) }
+                        td .number { (cable.pairs) }
+                        td { @match slow { Some(slow) if slow.confirmed => "slow, again alone", Some(_) => "slow once", None => "" } }
                     }
                 }
-            }
+            }))
         }
     }
 }

@@ -3,10 +3,12 @@
 use maud::{Markup, html};
 
 use crate::judge::names;
-use crate::record::{Culprit, FaultKind, FaultSheet, Record, VerdictWord};
+use crate::record::{Culprit, FaultSheet, Record, VerdictWord};
 use crate::units::show_gbit;
 
 use crate::report::judged;
+
+use super::table::table;
 
 /// Every failure, finding on the order, and fault. Empty if the record has none.
 pub(super) fn section(record: &Record) -> Markup {
@@ -33,24 +35,19 @@ fn one(record: &Record, fault: &FaultSheet) -> Markup {
             @if let Some(next) = judged::next(record, fault) { p { (next.trim()) } }
             @if fault.word == VerdictWord::Fail { @for note in &fault.notes { p .note { (note) } } }
             @if !fault.evidence.is_empty() {
-                div .wide {
-                    table {
-                        thead { tr { th { "measured again" } th .number { "links at once" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "segments lost" } th .number { "test" } } }
-                        tbody {
-                            @for one in &fault.evidence {
-                                tr {
-                                    td { (pair(one.from, one.to)) }
-                                    td .number { (one.width) }
-                                    td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
-                                    td .number { (show_gbit(one.expected_bits_per_s / 1e9)) }
-                                    td .number { (percent(one.rate_bits_per_s / one.expected_bits_per_s.max(1.0))) }
-                                    td .number { @if matches!(fault.kind, FaultKind::Loss | FaultKind::Broken) { (format!("{:.1e}", one.loss)) } @else { "" } }
-                                    td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
-                                }
-                            }
+                (table(html! { th { "measured again" } th .number { "links at once" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "segments lost" } th .number { "test" } }, html! {
+                    @for one in &fault.evidence {
+                        tr {
+                            td { (pair(one.from, one.to)) }
+                            td .number { (one.width) }
+                            td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
+                            td .number { (show_gbit(one.expected_bits_per_s / 1e9)) }
+                            td .number { (percent(one.rate_bits_per_s / one.expected_bits_per_s.max(1.0))) }
+                            td .number { @if fault.kind.is_of_losses() { (format!("{:.1e}", one.loss)) } @else { "" } }
+                            td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
                         }
                     }
-                }
+                }))
             }
             @if let Some((server, client)) = judged::commands(record, fault) {
                 pre { (server) "\n" (client) }

@@ -9,6 +9,7 @@ mod patterns;
 mod ranks;
 mod spread;
 mod svg;
+mod table;
 mod tables;
 
 pub use patterns::MOST_BESIDE;

@@ -74,10 +74,8 @@ fn benchmarks(job: &ImbRecord) -> Vec<Benchmark> {
 
 /// Transport of a run's messages and the rules that it followed, as text.
 fn over_what(record: &Record) -> String {
-    match of_patterns(record) {
-        Some((plan, _)) => said_of(plan, record),
-        None => "no patterns".to_owned(),
-    }
+    let patterns = of_patterns(record);
+    patterns.map_or("no patterns".to_owned(), |(plan, _)| said_of(plan, record))
 }
 
 /// Plan and results of a record of patterns.
@@ -114,44 +112,35 @@ fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark, beside: &[Reco
     let tables: Vec<&TableRecord> = tables
         .filter(|table| table.table.benchmark == benchmark)
         .collect();
-    let others: Vec<(&str, &Imb, &TableRecord)> = LETTERS[1..]
-        .iter()
-        .zip(beside)
-        .flat_map(|(letter, run)| {
-            let all = tables_of(run, benchmark).into_iter();
-            all.map(|(imb, table)| (*letter, imb, table))
-        })
-        .collect();
+    // The tables of all runs, each with the number of its run: this one is the first.
+    let own = tables.iter().map(|table| (0, imb, *table));
+    let others = (1..LETTERS.len()).zip(beside).flat_map(|(run, record)| {
+        let all = tables_of(record, benchmark).into_iter();
+        all.map(move |(imb, table)| (run, imb, table))
+    });
+    let all: Vec<(usize, &Imb, &TableRecord)> = own.chain(others).collect();
     let mut kinds: Vec<String> = Vec::new();
-    for table in tables
-        .iter()
-        .chain(others.iter().map(|(_, _, table)| table))
-    {
+    for (.., table) in &all {
         let kind = name(&table.table);
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
     }
-    let colour = |kind: &str| kinds.iter().position(|one| one == kind).unwrap_or(0);
     let curves = |of: &dyn Fn(&Imb, &TableRecord, usize, f64) -> f64| -> Vec<Curve> {
-        let own = tables.iter().map(|table| Curve {
-            name: match beside.is_empty() {
-                true => name(&table.table),
-                false => format!("{} {}", LETTERS[0], name(&table.table)),
-            },
-            beside: false,
-            colour: colour(&name(&table.table)),
-            points: points(imb, table, of),
-        });
-        let others = others.iter().map(|(letter, imb, table)| Curve {
-            name: format!("{letter} {}", name(&table.table)),
-            beside: true,
-            colour: colour(&name(&table.table)),
-            points: points(imb, table, of),
-        });
-        own.chain(others)
-            .filter(|one| one.points.len() > 1)
-            .collect()
+        let curve = |(run, imb, table): &(usize, &Imb, &TableRecord)| {
+            let kind = name(&table.table);
+            Curve {
+                colour: kinds.iter().position(|one| *one == kind).unwrap_or(0),
+                name: match beside.is_empty() {
+                    true => kind,
+                    false => format!("{} {kind}", LETTERS[*run]),
+                },
+                beside: *run > 0,
+                points: points(imb, table, of),
+            }
+        };
+        let curves = all.iter().map(curve);
+        curves.filter(|one| one.points.len() > 1).collect()
     };
     let times = curves(&|_, _, _, seconds| seconds * 1e6);
     let has_rate = imb::has_rate(benchmark);

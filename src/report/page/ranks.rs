@@ -13,6 +13,7 @@ use numbers::spread::usual;
 
 use super::heat::{Cell, Heat, Kind};
 use super::spread;
+use super::table::table;
 
 /// Number of slowest links shown.
 const WORST: usize = 10;
@@ -158,25 +159,20 @@ fn slowest(figures: &Figures<'_>) -> Markup {
     html! {
         section #slowest {
             h2 { "The slowest links" }
-            div .wide {
-                table {
-                    thead { tr { th { "from" } th { "to" } th .number { "time" } th .number { "bandwidth" } th .number { "median message" } th .number { "99 in 100" } th .number { "alone" } } }
-                    tbody {
-                        @for link in links.into_iter().take(WORST) {
-                            @let spread = link.times.last().and_then(|time| time.spread);
-                            tr {
-                                td { (figures.rank(link.from)) }
-                                td { (figures.rank(link.to)) }
-                                td .number { (time(link.mean_s).trim_start()) }
-                                td .number { (bandwidth(figures.bandwidth(link.mean_s)).trim_start()) }
-                                td .number { @if let Some(spread) = spread { (time(spread.median_s).trim_start()) } }
-                                td .number { @if let Some(spread) = spread { (time(spread.p99_s).trim_start()) } }
-                                td .number { @if let Some(seconds) = alone(link.from, link.to) { (time(seconds).trim_start()) } }
-                            }
-                        }
+            (table(html! { th { "from" } th { "to" } th .number { "time" } th .number { "bandwidth" } th .number { "median message" } th .number { "99 in 100" } th .number { "alone" } }, html! {
+                @for link in links.into_iter().take(WORST) {
+                    @let spread = link.times.last().and_then(|time| time.spread);
+                    tr {
+                        td { (figures.rank(link.from)) }
+                        td { (figures.rank(link.to)) }
+                        td .number { (time(link.mean_s).trim_start()) }
+                        td .number { (bandwidth(figures.bandwidth(link.mean_s)).trim_start()) }
+                        td .number { @if let Some(spread) = spread { (time(spread.median_s).trim_start()) } }
+                        td .number { @if let Some(spread) = spread { (time(spread.p99_s).trim_start()) } }
+                        td .number { @if let Some(seconds) = alone(link.from, link.to) { (time(seconds).trim_start()) } }
                     }
                 }
-            }
+            }))
         }
     }
 }

@@ -17,6 +17,8 @@ use crate::report::compare::Comparison;
 use crate::report::figures::{Figures, Port};
 use crate::report::{header, judged, preflight, wires as interfaces};
 
+use super::table::table;
+
 /// Maximum number of rows in tables that show only the worst.
 const WORST: usize = 10;
 
@@ -41,28 +43,23 @@ pub(super) fn worst(record: &Record) -> Markup {
     html! {
         section #worst {
             h2 { @if all > WORST { "The " (WORST) " worst of " (all) " port directions" } @else { "Port directions, worst first" } }
-            div .wide {
-                table {
-                    thead { tr {
-                        th { "port" } th { "direction" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "test" } th .number { "most" } th .number title="the most in second looks, in which a port carries one link each way at most" { "alone" } th { "verdict" }
-                    } }
-                    tbody {
-                        @for (number, sends, port, one) in &rows {
-                            tr {
-                                td { (port.label) }
-                                td { @if *sends { "send" } @else { "receive" } }
-                                td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
-                                td .number { (one.expected_bits_per_s.map_or_else(String::new, |rate| show_gbit(rate / 1e9))) }
-                                td .number { (one.share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0))) }
-                                td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
-                                td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
-                                td .number { @if let Some(rate) = alone.get(&(*number, *sends)) { (show_gbit(rate / 1e9)) } }
-                                td { (one.word) }
-                            }
-                        }
+            (table(html! {
+                th { "port" } th { "direction" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "test" } th .number { "most" } th .number title="the most in second looks, in which a port carries one link each way at most" { "alone" } th { "verdict" }
+            }, html! {
+                @for (number, sends, port, one) in &rows {
+                    tr {
+                        td { (port.label) }
+                        td { @if *sends { "send" } @else { "receive" } }
+                        td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
+                        td .number { (one.expected_bits_per_s.map_or_else(String::new, |rate| show_gbit(rate / 1e9))) }
+                        td .number { (one.share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0))) }
+                        td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
+                        td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
+                        td .number { @if let Some(rate) = alone.get(&(*number, *sends)) { (show_gbit(rate / 1e9)) } }
+                        td { (one.word) }
                     }
                 }
-            }
+            }))
         }
     }
 }
@@ -105,21 +102,16 @@ pub(super) fn uplinks(record: &Record) -> Markup {
         @if !rows.is_empty() {
             section #uplinks {
                 h2 { "Uplinks" }
-                div .wide {
-                    table {
-                        thead { tr { th { "group" } th { "direction" } th { "said" } th .number { "least, Gbit/s" } th .number { "of the expected" } th .number { "most, Gbit/s" } } }
-                        tbody {
-                            @for (group, way, one) in rows {
-                                tr {
-                                    td { (group) } td { (way) } td { (one.word) }
-                                    td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
-                                    td .number { @if let Some(share) = one.share { (format!("{:.1} %", share * 100.0)) } }
-                                    td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
-                                }
-                            }
+                (table(html! { th { "group" } th { "direction" } th { "said" } th .number { "least, Gbit/s" } th .number { "of the expected" } th .number { "most, Gbit/s" } }, html! {
+                    @for (group, way, one) in rows {
+                        tr {
+                            td { (group) } td { (way) } td { (one.word) }
+                            td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
+                            td .number { @if let Some(share) = one.share { (format!("{:.1} %", share * 100.0)) } }
+                            td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
                         }
                     }
-                }
+                }))
             }
         }
     }
@@ -161,21 +153,16 @@ pub fn changes(comparison: &Comparison, most: usize) -> Markup {
     let measure = comparison.measure;
     let cell = |figure: Option<f64>| figure.map_or_else(String::new, |one| measure.show(one));
     html! {
-        div .wide {
-            table {
-                thead { tr { th { (comparison.of) } th .number { "before, " (measure.unit()) } th .number { "now, " (measure.unit()) } th .number { "change" } } }
-                tbody {
-                    @for row in comparison.rows.iter().take(most) {
-                        tr {
-                            td { (row.name) }
-                            td .number { (cell(row.before)) }
-                            td .number { (cell(row.now)) }
-                            td .number { (row.change().map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0))) }
-                        }
-                    }
+        (table(html! { th { (comparison.of) } th .number { "before, " (measure.unit()) } th .number { "now, " (measure.unit()) } th .number { "change" } }, html! {
+            @for row in comparison.rows.iter().take(most) {
+                tr {
+                    td { (row.name) }
+                    td .number { (cell(row.before)) }
+                    td .number { (cell(row.now)) }
+                    td .number { (row.change().map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0))) }
                 }
             }
-        }
+        }))
     }
 }
 
@@ -243,16 +230,13 @@ pub(super) fn hosts(record: &Record) -> Markup {
     html! {
         section #hosts {
             h2 { "Hosts" }
-            div .wide {
-                table {
-                    thead { tr {
-                        th { "node" } th { "data ports" } th { "switch port" } th { "processors" } th { "kernel, congestion control" } th { "reached by" }
-                        th .number { "busiest core" } th .number { "segments again" } th .number { "errors / drops" }
-                        th .number { "CRC / FEC / missed / pauses sent" }
-                    } }
-                    tbody { @for (node, host) in record.hosts.iter().enumerate() { (row(node, host)) } }
-                }
-            }
+            (table(html! {
+                th { "node" } th { "data ports" } th { "switch port" } th { "processors" } th { "kernel, congestion control" } th { "reached by" }
+                th .number { "busiest core" } th .number { "segments again" } th .number { "errors / drops" }
+                th .number { "CRC / FEC / missed / pauses sent" }
+            }, html! {
+                @for (node, host) in record.hosts.iter().enumerate() { (row(node, host)) }
+            }))
         }
     }
 }
@@ -330,15 +314,12 @@ pub(super) fn tests(record: &Record) -> Markup {
             h2 { "Tests" }
             details open[tests.len() <= 12] {
                 summary { (tests.len()) " tests" }
-                div .wide {
-                    table {
-                        thead { tr {
-                            th .number { "test" } th { "pattern" } th { "purpose" } th .number { "window" } th .number { "one way, Gbit/s" } th { "weakest" }
-                            th { "links sent = received" } th .number { "skew" } th {}
-                        } }
-                        tbody { @for test in tests { (row(test)) } }
-                    }
-                }
+                (table(html! {
+                    th .number { "test" } th { "pattern" } th { "purpose" } th .number { "window" } th .number { "one way, Gbit/s" } th { "weakest" }
+                    th { "links sent = received" } th .number { "skew" } th {}
+                }, html! {
+                    @for test in tests { (row(test)) }
+                }))
             }
         }
     }

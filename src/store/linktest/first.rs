@@ -13,27 +13,17 @@ const MAPPING: [usize; 2] = [4, 6];
 pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
     let ranks = container.streams.len();
     let mut file = LinktestFile {
-        header: empty(),
-        ranks: Vec::new(),
-        sets: Vec::new(),
+        header: Header {
+            mode: "mpi".to_owned(),
+            ..Header::default()
+        },
+        ..LinktestFile::default()
     };
     let mut mapping = MAPPING[0];
     for task in 0..ranks {
         let mut stream = Stream::of(container, task);
         stream.tag()?;
-        let at = stream.place();
-        let version = [
-            stream.u32("version")?,
-            stream.u32("version")?,
-            stream.u32("version")?,
-        ];
-        if version[..2] != [1, 2] {
-            let words: Vec<String> = version.iter().map(u32::to_string).collect();
-            return Err(LinktestFileError::Version {
-                version: words.join("."),
-                at,
-            });
-        }
+        let version = stream.version([1, 2])?;
         let host = stream.text("host name", LOCATION_BYTES)?;
         if task == 0 {
             mapping = mapping_words(&stream, ranks)?;
@@ -53,18 +43,18 @@ pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileEr
             file.header.message_bytes = number(1);
             file.header.all_to_all = numbers[2] != 0;
             file.sets.push(DataSet {
-                started: String::new(),
-                ended: String::new(),
                 least_s: figures[0],
                 mean_s: figures[2],
                 most_s: figures[1],
                 // The order differs here: least, greatest, mean.
                 all_to_all_s: (numbers[2] != 0).then_some([figures[3], figures[5], figures[4]]),
-                ranks: Vec::new(),
-                retests: Vec::new(),
+                ..DataSet::default()
             });
         }
-        check_length(&stream, &file.header, ranks)?;
+        let expected = of_task(task, ranks, file.header.all_to_all);
+        if expected != stream.left() as u128 {
+            return Err(stream.wrong_length(expected));
+        }
         let times_s = stream.many(ranks, |stream| stream.f64("time"))?;
         let access = stream.many(ranks, |stream| stream.i32("access pattern"))?;
         let access = access
@@ -97,13 +87,9 @@ fn mapping_words(stream: &Stream<'_>, ranks: usize) -> Result<usize, LinktestFil
             behind == stream.left() as u128
         })
     };
-    let length = LinktestFileError::Length {
-        task: 0,
-        bytes: stream.left() as u64,
-        expected: 4 * 4 + 4 * 10 + 8 * 10 + of_task(0, ranks, false),
-        at: stream.place(),
-    };
-    MAPPING.iter().find(fits).copied().ok_or(length)
+    let expected = 4 * 4 + 4 * 10 + 8 * 10 + of_task(0, ranks, false);
+    let found = MAPPING.iter().find(fits).copied();
+    found.ok_or_else(|| stream.wrong_length(expected))
 }
 
 /// Bytes of a task's data after its head.
@@ -114,57 +100,11 @@ fn of_task(task: usize, ranks: usize, all_to_all: bool) -> u128 {
     12 * ranks + all + retests
 }
 
-fn check_length(
-    stream: &Stream<'_>,
-    header: &Header,
-    ranks: usize,
-) -> Result<(), LinktestFileError> {
-    let expected = of_task(stream.task, ranks, header.all_to_all);
-    if expected == stream.left() as u128 {
-        return Ok(());
-    }
-    Err(LinktestFileError::Length {
-        task: stream.task,
-        bytes: stream.left() as u64,
-        expected,
-        at: stream.place(),
-    })
-}
-
+/// Reads the links that were measured again; the others have zeros.
 fn retests(stream: &mut Stream<'_>, ranks: usize) -> Result<Vec<Retest>, LinktestFileError> {
-    let new = stream.many(ranks, |stream| stream.f64("new time"))?;
-    let old = stream.many(ranks, |stream| stream.f64("old time"))?;
-    let from = stream.many(ranks, |stream| stream.i32("rank"))?;
-    let to = stream.many(ranks, |stream| stream.i32("rank"))?;
-    let rank = |one: i32| u64::try_from(one).unwrap_or(u64::MAX);
-    let again = |number: usize| Retest {
-        from: rank(from[number]),
-        to: rank(to[number]),
-        new_s: new[number],
-        old_s: old[number],
-    };
-    // Links that were not measured again have zeros.
-    let all = (0..ranks).map(again);
-    Ok(all.filter(|one| one.old_s > 0.0).collect())
-}
-
-fn empty() -> Header {
-    Header {
-        version: [0; 3],
-        git_hash: String::new(),
-        mode: "mpi".to_owned(),
-        all_to_all: false,
-        bidirectional: false,
-        unidirectional: false,
-        bisection: false,
-        unknown: [0; 9],
-        messages: 0,
-        message_bytes: 0,
-        warmups: 0,
-        collect: 0,
-        buffers: 0,
-        buffer_seed: 0,
-        rank_orders: 0,
-        rank_seed: 0,
-    }
+    let mut all = stream.retests(ranks, |stream| {
+        Ok(u64::try_from(stream.i32("rank")?).unwrap_or(u64::MAX))
+    })?;
+    all.retain(|one| one.old_s > 0.0);
+    Ok(all)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 /// A result file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LinktestFile {
     /// Parameters of the measurement.
     pub header: Header,
@@ -16,7 +16,7 @@ pub struct LinktestFile {
 }
 
 /// Parameters of the measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Header {
     /// Version of the LinkTest that wrote the file.
     pub version: [u32; 3],
@@ -62,7 +62,7 @@ pub struct RankData {
 }
 
 /// Measurements with one order of the ranks. Times are seconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct DataSet {
     /// Start time, as free text.
     pub started: String,

@@ -69,11 +69,9 @@ fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
         bidirectional: plan.kernel == Kernel::Bidirectional,
         unidirectional: plan.kernel == Kernel::Unidirectional,
         bisection: plan.bisection,
-        unknown: [0; 9],
         messages: count(plan.messages),
         message_bytes: count(plan.message_bytes),
         warmups: count(plan.warmups),
-        collect: 0,
         buffers: if plan.buffers > 1 {
             count(plan.buffers)
         } else {
@@ -82,6 +80,7 @@ fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
         buffer_seed: plan.content_seed,
         rank_orders: plan.rank_orders,
         rank_seed: plan.rank_seed,
+        ..Header::default()
     }
 }
 

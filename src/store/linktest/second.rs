@@ -1,6 +1,6 @@
 //! The layout of LinkTest 2.1.
 
-use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
+use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet};
 use super::stream::{LinktestFileError, Stream, TAG};
 use crate::store::sion::{Container, SionError};
 
@@ -18,8 +18,7 @@ pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileEr
     let (header, retests) = header(&mut stream)?;
     let mut file = LinktestFile {
         header,
-        ranks: Vec::new(),
-        sets: Vec::new(),
+        ..LinktestFile::default()
     };
     for task in 0..ranks {
         if task > 0 {
@@ -51,19 +50,7 @@ pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileEr
 
 fn header(stream: &mut Stream<'_>) -> Result<(Header, u64), LinktestFileError> {
     stream.tag()?;
-    let place = stream.place();
-    let version = [
-        stream.u32("version")?,
-        stream.u32("version")?,
-        stream.u32("version")?,
-    ];
-    if version[0] != 2 || version[1] != 1 {
-        let words: Vec<String> = version.iter().map(u32::to_string).collect();
-        return Err(LinktestFileError::Version {
-            version: words.join("."),
-            at: place,
-        });
-    }
+    let version = stream.version([2, 1])?;
     let git_hash = stream.text("commit", HASH_BYTES)?;
     let bytes = usize::try_from(stream.u32("length of the mode")?).unwrap_or(usize::MAX);
     let mode = stream.text("mode", bytes)?;
@@ -132,12 +119,7 @@ fn check_length(
         .saturating_add(END.len() as u128);
     match usize::try_from(sets) {
         Ok(sets) if expected == stream.left() as u128 => Ok(sets),
-        _ => Err(LinktestFileError::Length {
-            task: stream.task,
-            bytes: stream.left() as u64,
-            expected,
-            at: stream.place(),
-        }),
+        _ => Err(stream.wrong_length(expected)),
     }
 }
 
@@ -163,16 +145,7 @@ fn opening(
     let own = rank_set(stream, header, ranks)?;
     // `check_length` has shown that the stream holds all of this.
     let count = usize::try_from(retests).unwrap_or(0);
-    let new = stream.many(count, |stream| stream.f64("new time"))?;
-    let old = stream.many(count, |stream| stream.f64("old time"))?;
-    let from = stream.many(count, |stream| stream.u64("rank"))?;
-    let to = stream.many(count, |stream| stream.u64("rank"))?;
-    let again = |number: usize| Retest {
-        from: from[number],
-        to: to[number],
-        new_s: new[number],
-        old_s: old[number],
-    };
+    let retests = stream.retests(count, |stream| stream.u64("rank"))?;
     Ok(DataSet {
         started,
         ended: stream.text("end", DATE_BYTES)?,
@@ -181,7 +154,7 @@ fn opening(
         most_s,
         all_to_all_s,
         ranks: vec![own],
-        retests: (0..count).map(again).collect(),
+        retests,
     })
 }
 
@@ -209,10 +182,7 @@ pub(super) fn streams(file: &LinktestFile) -> Vec<Vec<u8>> {
             _ => out.extend_from_slice(TAG),
         }
         let data = &file.ranks[rank];
-        let host = data.host.as_bytes();
-        out.extend_from_slice(&word(host.len() + 1).to_le_bytes());
-        out.extend_from_slice(host);
-        out.push(0);
+        put_text(&mut out, &data.host);
         out.extend_from_slice(&data.core.to_le_bytes());
         for set in &file.sets {
             write_set(&mut out, file, set, rank);
@@ -230,9 +200,7 @@ fn write_header(out: &mut Vec<u8>, file: &LinktestFile) {
         out.extend_from_slice(&number.to_le_bytes());
     }
     out.extend_from_slice(&padded(&header.git_hash, HASH_BYTES));
-    out.extend_from_slice(&word(header.mode.len() + 1).to_le_bytes());
-    out.extend_from_slice(header.mode.as_bytes());
-    out.push(0);
+    put_text(out, &header.mode);
     let flags = [
         header.all_to_all,
         header.bidirectional,
@@ -242,7 +210,7 @@ fn write_header(out: &mut Vec<u8>, file: &LinktestFile) {
     out.extend(flags.map(u8::from));
     out.extend_from_slice(&header.unknown);
     let retests = file.sets.first().map_or(0, |set| set.retests.len());
-    for number in [
+    let numbers = [
         header.messages,
         header.message_bytes,
         header.warmups,
@@ -252,57 +220,50 @@ fn write_header(out: &mut Vec<u8>, file: &LinktestFile) {
         header.buffer_seed,
         header.rank_orders,
         header.rank_seed,
-    ] {
-        out.extend_from_slice(&number.to_le_bytes());
-    }
+    ];
+    put(out, numbers);
 }
 
 fn write_set(out: &mut Vec<u8>, file: &LinktestFile, set: &DataSet, rank: usize) {
-    let put = |out: &mut Vec<u8>, figures: &[f64]| {
-        for figure in figures {
-            out.extend_from_slice(&figure.to_le_bytes());
+    let all_to_all = file.header.all_to_all;
+    if rank == 0 {
+        out.extend_from_slice(&padded(&set.started, DATE_BYTES));
+        put_figures(out, [set.least_s, set.mean_s, set.most_s]);
+        if all_to_all {
+            put_figures(out, set.all_to_all_s.unwrap_or_default());
         }
-    };
+    }
     let own = &set.ranks[rank];
-    if rank > 0 {
-        put(out, &own.times_s);
-        put_all(out, &own.access);
-        if file.header.all_to_all {
-            put(out, &[own.all_to_all_s.first().copied().unwrap_or(0.0)]);
-        }
-        return;
+    put_figures(out, own.times_s.iter().copied());
+    put(out, own.access.iter().copied());
+    if all_to_all {
+        put_figures(out, [own.all_to_all_s.first().copied().unwrap_or(0.0)]);
     }
-    out.extend_from_slice(&padded(&set.started, DATE_BYTES));
-    put(out, &[set.least_s, set.mean_s, set.most_s]);
-    if file.header.all_to_all {
-        put(out, &set.all_to_all_s.unwrap_or_default());
+    if rank == 0 {
+        put_figures(out, set.retests.iter().map(|one| one.new_s));
+        put_figures(out, set.retests.iter().map(|one| one.old_s));
+        put(out, set.retests.iter().map(|one| one.from));
+        put(out, set.retests.iter().map(|one| one.to));
+        out.extend_from_slice(&padded(&set.ended, DATE_BYTES));
     }
-    put(out, &own.times_s);
-    put_all(out, &own.access);
-    if file.header.all_to_all {
-        put(out, &[own.all_to_all_s.first().copied().unwrap_or(0.0)]);
-    }
-    for retest in &set.retests {
-        put(out, &[retest.new_s]);
-    }
-    for retest in &set.retests {
-        put(out, &[retest.old_s]);
-    }
-    put_all(
-        out,
-        &set.retests.iter().map(|one| one.from).collect::<Vec<_>>(),
-    );
-    put_all(
-        out,
-        &set.retests.iter().map(|one| one.to).collect::<Vec<_>>(),
-    );
-    out.extend_from_slice(&padded(&set.ended, DATE_BYTES));
 }
 
-fn put_all(out: &mut Vec<u8>, numbers: &[u64]) {
+fn put_figures(out: &mut Vec<u8>, figures: impl IntoIterator<Item = f64>) {
+    put(out, figures.into_iter().map(f64::to_bits));
+}
+
+fn put(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     for number in numbers {
         out.extend_from_slice(&number.to_le_bytes());
     }
+}
+
+/// Text behind its length, with a NUL at its end.
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    let bytes = u32::try_from(text.len() + 1).unwrap_or(u32::MAX);
+    out.extend_from_slice(&bytes.to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
 }
 
 /// Text in `bytes` bytes, the last of them a NUL.
@@ -310,8 +271,4 @@ fn padded(text: &str, bytes: usize) -> Vec<u8> {
     let mut padded: Vec<u8> = text.bytes().take(bytes - 1).collect();
     padded.resize(bytes, 0);
     padded
-}
-
-fn word(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -5,6 +5,8 @@ use thiserror::Error;
 use crate::outside;
 use crate::store::sion::{Container, SionError};
 
+use super::layout::Retest;
+
 /// Tag of LinkTest's streams up to 2.1.16.
 pub(super) const TAG: &[u8] = b"LKTST";
 /// Tag since 2.1.17.
@@ -124,6 +126,33 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// Reads a version, which must begin with `known`.
+    pub(super) fn version(&mut self, known: [u32; 2]) -> Result<[u32; 3], LinktestFileError> {
+        let at = self.place();
+        let version = [
+            self.u32("version")?,
+            self.u32("version")?,
+            self.u32("version")?,
+        ];
+        if version[..2] == known {
+            return Ok(version);
+        }
+        Err(LinktestFileError::Version {
+            version: version.map(|number| number.to_string()).join("."),
+            at,
+        })
+    }
+
+    /// The stream is longer or shorter than its own numbers state.
+    pub(super) fn wrong_length(&self, expected: u128) -> LinktestFileError {
+        LinktestFileError::Length {
+            task: self.task,
+            bytes: self.left() as u64,
+            expected,
+            at: self.place(),
+        }
+    }
+
     pub(super) fn word<const BYTES: usize>(
         &mut self,
         what: &'static str,
@@ -163,6 +192,25 @@ impl<'a> Stream<'a> {
         one: impl Fn(&mut Self) -> Result<T, LinktestFileError>,
     ) -> Result<Vec<T>, LinktestFileError> {
         (0..count).map(|_| one(self)).collect()
+    }
+
+    /// Reads `count` links that were measured again: their new times, their old ones, and their ranks, which `rank` reads.
+    pub(super) fn retests(
+        &mut self,
+        count: usize,
+        rank: impl Fn(&mut Self) -> Result<u64, LinktestFileError>,
+    ) -> Result<Vec<Retest>, LinktestFileError> {
+        let new = self.many(count, |stream| stream.f64("new time"))?;
+        let old = self.many(count, |stream| stream.f64("old time"))?;
+        let from = self.many(count, &rank)?;
+        let to = self.many(count, &rank)?;
+        let again = |number: usize| Retest {
+            from: from[number],
+            to: to[number],
+            new_s: new[number],
+            old_s: old[number],
+        };
+        Ok((0..count).map(again).collect())
     }
 
     /// Reads a text of `bytes` bytes, up to its NUL, and cleans it: a file must not steer a terminal.

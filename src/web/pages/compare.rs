@@ -8,7 +8,7 @@ use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::State;
 
-use super::{Page, class_of};
+use super::{class_of, page};
 
 /// Maximum number of rows of ports.
 const MOST_ROWS: usize = 400;
@@ -33,22 +33,18 @@ pub(crate) fn compare(
             }
         }
     };
-    let page = Page {
-        title: "Compare",
-        refresh: None,
-        body: html! {
-            h1 { "Compare two runs" }
-            @if runs.len() < 2 { p { "There must be two runs with a record." } } @else {
-                form .fields action={ (app.base) "/compare" } {
-                    (choice("before", "Before", chosen(0)))
-                    (choice("now", "Now", chosen(1)))
-                    button { "Compare" }
-                }
+    let body = html! {
+        h1 { "Compare two runs" }
+        @if runs.len() < 2 { p { "There must be two runs with a record." } } @else {
+            form .fields action={ (app.base) "/compare" } {
+                (choice("before", "Before", chosen(0)))
+                (choice("now", "Now", chosen(1)))
+                button { "Compare" }
             }
-            @if let Some(both) = comparison { (beside(app, both)) }
-        },
+        }
+        @if let Some(both) = comparison { (beside(app, both)) }
     };
-    page.of(app, asker)
+    page(app, asker, "Compare", None, body)
 }
 
 fn beside(app: &App, both: &Comparison) -> Markup {

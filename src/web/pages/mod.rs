@@ -35,44 +35,35 @@ pub(super) fn asset(name: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Parts of a page.
-struct Page<'a> {
-    title: &'a str,
-    /// Seconds until the page reloads.
-    refresh: Option<u32>,
-    body: Markup,
-}
-
-impl Page<'_> {
-    fn of(self, app: &App, asker: &Asker) -> Markup {
-        let base = &app.base;
-        html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    (head(&format!("{} - pipebench", self.title)))
-                    @if let Some(seconds) = self.refresh { meta http-equiv="refresh" content=(seconds); }
-                    link rel="icon" type="image/svg+xml" href={ (base) "/assets/icon.svg" };
-                    link rel="stylesheet" href={ (base) "/assets/site.css" };
-                    @if app.event_hub.is_some() { script src={ (base) "/assets/live.js" } defer {} }
-                }
-                body {
-                    a .skip href="#content" { "to the content" }
-                    nav aria-label="pages" {
-                        a .home href={ (base) "/" } { "pipebench" }
-                        a href={ (base) "/runs" } { "Runs" }
-                        a href={ (base) "/compare" } { "Compare" }
-                        span .space {}
-                        @if asker.session.is_some() {
-                            form method="post" action={ (base) "/logout" } { (mark(app, asker)) button .plain { "Log out" } }
-                        } @else if let Some(user) = &asker.user {
-                            span { (user) }
-                        } @else {
-                            a href={ (base) "/login" } { "Log in" }
-                        }
+/// A whole page. `refresh` is the number of seconds until it reloads.
+fn page(app: &App, asker: &Asker, title: &str, refresh: Option<u32>, body: Markup) -> Markup {
+    let base = &app.base;
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                (head(&format!("{title} - pipebench")))
+                @if let Some(seconds) = refresh { meta http-equiv="refresh" content=(seconds); }
+                link rel="icon" type="image/svg+xml" href={ (base) "/assets/icon.svg" };
+                link rel="stylesheet" href={ (base) "/assets/site.css" };
+                @if app.event_hub.is_some() { script src={ (base) "/assets/live.js" } defer {} }
+            }
+            body {
+                a .skip href="#content" { "to the content" }
+                nav aria-label="pages" {
+                    a .home href={ (base) "/" } { "pipebench" }
+                    a href={ (base) "/runs" } { "Runs" }
+                    a href={ (base) "/compare" } { "Compare" }
+                    span .space {}
+                    @if asker.session.is_some() {
+                        form method="post" action={ (base) "/logout" } { (mark(app, asker)) button .plain { "Log out" } }
+                    } @else if let Some(user) = &asker.user {
+                        span { (user) }
+                    } @else {
+                        a href={ (base) "/login" } { "Log in" }
                     }
-                    main #content { (self.body) }
                 }
+                main #content { (body) }
             }
         }
     }
@@ -85,24 +76,12 @@ fn mark(app: &App, asker: &Asker) -> Markup {
 
 /// Error page.
 pub(super) fn problem(app: &App, status: u16, what: &str) -> Markup {
-    let nobody = Asker {
-        is_known: false,
-        has_token: false,
-        has_wrong_token: false,
-        session: None,
-        user: None,
-        from: None,
+    let body = html! {
+        h1 { "Not done" }
+        p role="alert" .complaint { (what) " (" (status) ")." }
+        p { a href={ (app.base) "/" } { "To the first page" } }
     };
-    let page = Page {
-        title: "Not done",
-        refresh: None,
-        body: html! {
-            h1 { "Not done" }
-            p role="alert" .complaint { (what) " (" (status) ")." }
-            p { a href={ (app.base) "/" } { "To the first page" } }
-        },
-    };
-    page.of(app, &nobody)
+    page(app, &Asker::default(), "Not done", None, body)
 }
 
 /// Login page, which asks for the token. `run` is the run to show after the login.
@@ -112,22 +91,18 @@ pub(super) fn login(
     run: Option<&RunName>,
     complaint: Option<&str>,
 ) -> Markup {
-    let page = Page {
-        title: "Log in",
-        refresh: None,
-        body: html! {
-            h1 { "Log in" }
-            p .note { "Starting and cancelling runs needs the token of this site. Whoever looks after it has it: it stands in the file that web.toml names." }
-            @if let Some(complaint) = complaint { p role="alert" .complaint { (complaint) "." } }
-            form .fields method="post" action={ (app.base) "/login" } {
-                @if let Some(run) = run { input type="hidden" name="run" value=(run); }
-                label for="token" { "Token" }
-                input #token type="password" name="token" autocomplete="current-password" required autofocus;
-                button { "Log in" }
-            }
-        },
+    let body = html! {
+        h1 { "Log in" }
+        p .note { "Starting and cancelling runs needs the token of this site. Whoever looks after it has it: it stands in the file that web.toml names." }
+        @if let Some(complaint) = complaint { p role="alert" .complaint { (complaint) "." } }
+        form .fields method="post" action={ (app.base) "/login" } {
+            @if let Some(run) = run { input type="hidden" name="run" value=(run); }
+            label for="token" { "Token" }
+            input #token type="password" name="token" autocomplete="current-password" required autofocus;
+            button { "Log in" }
+        }
     };
-    page.of(app, asker)
+    page(app, asker, "Log in", None, body)
 }
 
 /// Badge of a run: its verdict, or its stage.

@@ -9,7 +9,7 @@ use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::{Stage, State};
 
-use super::{Page, badge, date, mark};
+use super::{badge, date, mark, page};
 
 /// Interval at which a page without events reloads, in seconds.
 const REFRESH_S: u32 = 3;
@@ -20,23 +20,20 @@ const MOST_NAMED: usize = 16;
 pub(crate) fn run(app: &App, asker: &Asker, state: &State) -> Markup {
     let is_over = state.is_over();
     let own = format!("{}/runs/{}", app.base, state.name);
-    let page = Page {
-        title: &state.name,
-        refresh: (!is_over && app.event_hub.is_none()).then_some(REFRESH_S),
-        body: html! {
-            h1 { (state.name) " " (badge(state)) }
-            p .what { (state.what) @if !state.note.is_empty() { " - " (state.note) } }
-            @if is_over { (ended(&own, state)) } @else { (going_on(app, asker, &own, state)) }
-            dl {
-                dt { "asked for by" } dd { (state.by) }
-                @if let Some(at) = state.asked_ms { dt { "asked for" } dd { (date(at)) } }
-                @if let Some(at) = state.began_ms { dt { "began" } dd { (date(at)) } }
-                @if let Some(ms) = state.data_ms { dt { "data planned for" } dd { (show_age(ms.div_ceil(1000))) } }
-                @if let Some(code) = state.exit_code { dt { "exit code" } dd { (code) } }
-            }
-        },
+    let refresh = (!is_over && app.event_hub.is_none()).then_some(REFRESH_S);
+    let body = html! {
+        h1 { (state.name) " " (badge(state)) }
+        p .what { (state.what) @if !state.note.is_empty() { " - " (state.note) } }
+        @if is_over { (ended(&own, state)) } @else { (going_on(app, asker, &own, state)) }
+        dl {
+            dt { "asked for by" } dd { (state.by) }
+            @if let Some(at) = state.asked_ms { dt { "asked for" } dd { (date(at)) } }
+            @if let Some(at) = state.began_ms { dt { "began" } dd { (date(at)) } }
+            @if let Some(ms) = state.data_ms { dt { "data planned for" } dd { (show_age(ms.div_ceil(1000))) } }
+            @if let Some(code) = state.exit_code { dt { "exit code" } dd { (code) } }
+        }
     };
-    page.of(app, asker)
+    page(app, asker, &state.name, refresh, body)
 }
 
 fn ended(own: &str, state: &State) -> Markup {
@@ -110,25 +107,15 @@ fn part(state: &State, live: &Live) -> String {
 
 /// Chart of the rate over time. The script draws the same chart.
 fn course(live: &Live) -> Markup {
-    let most = live
-        .course_bits_per_s
-        .iter()
-        .copied()
-        .max()
-        .unwrap_or(0)
-        .max(1);
-    let last = live.course_bits_per_s.len().saturating_sub(1).max(1);
+    let rates = &live.course_bits_per_s;
+    let most = rates.iter().copied().max().unwrap_or(0).max(1);
+    let last = rates.len().saturating_sub(1).max(1);
     let point = |(index, rate): (usize, &u64)| {
         let x = index as f64 / last as f64 * 600.0;
         let y = 120.0 - *rate as f64 / most as f64 * 116.0;
         format!("{x:.1},{y:.1}")
     };
-    let points: Vec<String> = live
-        .course_bits_per_s
-        .iter()
-        .enumerate()
-        .map(point)
-        .collect();
+    let points: Vec<String> = rates.iter().enumerate().map(point).collect();
     html! {
         svg #course viewBox="0 0 600 122" preserveAspectRatio="none" role="img" aria-label="rate over time" {
             polyline points=(points.join(" ")) {}
@@ -138,32 +125,22 @@ fn course(live: &Live) -> Markup {
 
 fn scale(live: &Live) -> String {
     let most = live.course_bits_per_s.iter().copied().max().unwrap_or(0);
+    let most = show_gbit(most as f64 / 1e9);
     let seconds = live.course_bits_per_s.len() as u64 * live.stretch_s;
-    format!(
-        "from 0 to {} Gbit/s, over {seconds} s",
-        show_gbit(most as f64 / 1e9)
-    )
+    format!("from 0 to {most} Gbit/s, over {seconds} s")
 }
 
 /// Names the pair with the lowest rate in the last second.
 fn slowest(live: &Live) -> String {
     let rows = live.matrix_bits_per_s.iter().enumerate();
     let cells = rows.flat_map(|(from, row)| {
-        row.iter()
-            .enumerate()
-            .map(move |(to, rate)| (rate, from, to))
+        let row = row.iter().enumerate();
+        row.filter_map(move |(to, rate)| Some(((*rate)?, from, to)))
     });
-    let least = cells
-        .filter_map(|(rate, from, to)| Some(((*rate)?, from, to)))
-        .min();
     let name = |node: usize| live.nodes.get(node).map_or("", String::as_str);
-    least.map_or_else(String::new, |(rate, from, to)| {
-        format!(
-            "slowest: {} to {}, {} Gbit/s",
-            name(from),
-            name(to),
-            show_gbit(rate as f64 / 1e9)
-        )
+    cells.min().map_or_else(String::new, |(rate, from, to)| {
+        let (from, to, rate) = (name(from), name(to), show_gbit(rate as f64 / 1e9));
+        format!("slowest: {from} to {to}, {rate} Gbit/s")
     })
 }
 
@@ -196,10 +173,8 @@ fn shade(rate: Option<u64>, most: u64) -> String {
         None => "empty".to_owned(),
         Some(rate) => {
             let share = rate as f64 / most as f64;
-            format!(
-                "c{}",
-                BOUNDS.iter().filter(|bound| share >= **bound).count()
-            )
+            let class = BOUNDS.iter().filter(|bound| share >= **bound).count();
+            format!("c{class}")
         }
     }
 }

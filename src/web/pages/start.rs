@@ -10,7 +10,7 @@ use crate::web::request::{Fields, Refusal};
 use crate::web::site::length;
 use crate::web::state::State;
 
-use super::{Page, mark, rows};
+use super::{mark, page, rows};
 
 /// First page: runs under way, the form that starts a run, and the latest runs.
 pub(crate) fn home(
@@ -21,25 +21,21 @@ pub(crate) fn home(
     under_way: &[State],
     latest: &[State],
 ) -> Markup {
-    let page = Page {
-        title: "Start a run",
-        refresh: None,
-        body: html! {
-            @if !under_way.is_empty() {
-                h2 { "Under way" }
-                (rows(app, under_way))
-            }
-            h1 { "Start a run" }
-            @if asker.is_known { (form(app, asker, fields, refusal)) } @else {
-                p { a .button href={ (app.base) "/login" } { "Log in to start a run" } }
-            }
-            @if !latest.is_empty() {
-                h2 { "Latest" }
-                (rows(app, latest))
-            }
-        },
+    let body = html! {
+        @if !under_way.is_empty() {
+            h2 { "Under way" }
+            (rows(app, under_way))
+        }
+        h1 { "Start a run" }
+        @if asker.is_known { (form(app, asker, fields, refusal)) } @else {
+            p { a .button href={ (app.base) "/login" } { "Log in to start a run" } }
+        }
+        @if !latest.is_empty() {
+            h2 { "Latest" }
+            (rows(app, latest))
+        }
     };
-    page.of(app, asker)
+    page(app, asker, "Start a run", None, body)
 }
 
 fn form(app: &App, asker: &Asker, fields: &Fields, refusal: Option<&Refusal>) -> Markup {
@@ -135,29 +131,25 @@ pub(crate) fn question(
         ("by", &fields.by),
         ("note", &fields.note),
     ];
-    let page = Page {
-        title: "Start it?",
-        refresh: None,
-        body: html! {
-            h1 { (offer.extent.question()) }
-            p { (offer.asked.what) ". " (tests(offer.extent.tests)) }
-            p .note { "Traffic of others on these ports will suffer. Starting hosts and draining links come on top of the time; suspects are measured once more." }
-            @if let Some(first) = before.first() {
-                p .notice { "Not at once: " (before.len()) " before it, " a href={ (app.base) "/runs/" (first.name) } { (first.name) } " by " (first.by) " the first." }
-            }
-            form method="post" action={ (app.base) "/start" } {
-                (mark(app, asker))
-                @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
-                input type="hidden" name="phases" value=(fields.phases.unwrap_or(2));
-                // Repeated clicks on the button start one run.
-                input type="hidden" name="ticket" value=(app.guard.ticket(&app.queue.new_name(), app.queue.now_ms()));
-                button autofocus { "Start" }
-                " "
-                a .button .plain href={ (app.base) "/" } { "Back" }
-            }
-        },
+    let body = html! {
+        h1 { (offer.extent.question()) }
+        p { (offer.asked.what) ". " (tests(offer.extent.tests)) }
+        p .note { "Traffic of others on these ports will suffer. Starting hosts and draining links come on top of the time; suspects are measured once more." }
+        @if let Some(first) = before.first() {
+            p .notice { "Not at once: " (before.len()) " before it, " a href={ (app.base) "/runs/" (first.name) } { (first.name) } " by " (first.by) " the first." }
+        }
+        form method="post" action={ (app.base) "/start" } {
+            (mark(app, asker))
+            @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
+            input type="hidden" name="phases" value=(fields.phases.unwrap_or(2));
+            // Repeated clicks on the button start one run.
+            input type="hidden" name="ticket" value=(app.guard.ticket(&app.queue.new_name(), app.queue.now_ms()));
+            button autofocus { "Start" }
+            " "
+            a .button .plain href={ (app.base) "/" } { "Back" }
+        }
     };
-    page.of(app, asker)
+    page(app, asker, "Start it?", None, body)
 }
 
 fn tests(count: usize) -> String {

@@ -31,11 +31,7 @@ pub(crate) struct Held(File);
 /// Creates the folder of a run, for this user alone, or accepts it if another rank has created it. Other users cannot put anything there.
 /// It also removes folders next to it that killed runs have left.
 pub(crate) fn make(folder: &Path) -> Result<Held, PlayerError> {
-    let failed = |source| PlayerError::File {
-        what: "make",
-        path: folder.to_owned(),
-        source,
-    };
+    let failed = |source| PlayerError::file("make", folder, source);
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let there = fs::symlink_metadata(folder).map_err(failed)?;

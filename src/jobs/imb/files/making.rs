@@ -87,9 +87,5 @@ fn fresh(place: &Place, readable: bool) -> io::Result<[u8; MARK_BYTES]> {
 pub(super) fn reset(place: &Place) -> Result<(), PlayerError> {
     let file = File::options().write(true).open(&place.pointer);
     let written = file.and_then(|file| file.write_all_at(&0_u64.to_le_bytes(), 0));
-    written.map_err(|source| PlayerError::File {
-        what: "write",
-        path: place.pointer.clone(),
-        source,
-    })
+    written.map_err(|source| PlayerError::file("write", &place.pointer, source))
 }

@@ -42,10 +42,6 @@ impl Place {
 
     /// Error of a failed call.
     pub(super) fn failed(&self, what: &'static str, source: io::Error) -> PlayerError {
-        PlayerError::File {
-            what,
-            path: self.file.clone(),
-            source,
-        }
+        PlayerError::file(what, &self.file, source)
     }
 }
