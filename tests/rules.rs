@@ -673,7 +673,7 @@ fn tests_sleep_only_while_they_wait_for_something() {
     // Where, and why it is no guess.
     const EXCEPTIONS: [(&str, &str); 2] = [
         (
-            "tests/lab_selftest.rs",
+            "tests/labs/selftest.rs",
             "the process that sleeps is there to be killed, and fails if nobody does",
         ),
         (

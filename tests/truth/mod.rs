@@ -1,5 +1,5 @@
 //! The truth harness: injures a fabric in the lab, or not, lets pipebench judge it, and compares the verdict with the
-//! injury. `tests/lab_truth.rs` (ten cases) and `benches/truth` (any number of cases) use it.
+//! injury. `tests/labs/truth.rs` (ten cases) and `benches/truth` (any number of cases) use it.
 #![allow(dead_code, reason = "the test and the benchmark each use their part")]
 
 use std::fmt;

@@ -3,15 +3,13 @@
 //! The relay is a thread of this test with sockets in two hosts: it listens on n1 under the address of n2,
 //! where it catches n1's links to n2, and connects from n3 to the real n2.
 
-mod lab;
-
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use lab::{Lab, LabOptions};
+use crate::lab::{self, Lab, LabOptions};
 use nix::sched::{CloneFlags, setns};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");

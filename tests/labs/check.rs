@@ -1,11 +1,9 @@
 //! Tests `pipebench check` between hosts of the lab: differing settings, an MTU other than the required one, an unreachable host,
 //! and a cable that flaps.
 
-mod lab;
-
 use std::time::{Duration, Instant};
 
-use lab::{Finished, Lab, LabOptions};
+use crate::lab::{Finished, Lab, LabOptions};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(90);

@@ -1,13 +1,12 @@
 //! Tests ten fabrics, most with a known injury: pipebench must report that injury. `cargo bench --bench truth` tries any number
 //! of fabrics; docs/truth.md has the results.
 
-mod lab;
-mod tries;
-mod truth;
+#[path = "../truth/mod.rs"]
+mod cases;
 
+use crate::tries::{self, should};
+use cases::{Case, Injury, Shape, try_case};
 use pipebench::internals::record::VerdictWord;
-use tries::should;
-use truth::{Case, Injury, Shape, try_case};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 

@@ -1,14 +1,11 @@
 //! Tests patterns between hosts whose ports have a known rate: the effect of a stalled link on its siblings, and head-of-line blocking.
 
-mod lab;
-mod tries;
-
 use std::time::Duration;
 
-use lab::{Finished, Lab, LabOptions};
+use crate::lab::{Finished, Lab, LabOptions};
+use crate::tries::{self, should};
 use pipebench::internals::record::{Record, VerdictWord};
 use pipebench::internals::report::json;
-use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(90);

@@ -1,10 +1,8 @@
 //! Tests of `--keep-going`: a host that is unreachable, cannot create its processes or is lost costs only its own rows.
 
-mod lab;
-
 use std::time::{Duration, Instant};
 
-use lab::{Finished, Lab, LabOptions, Running};
+use crate::lab::{self, Finished, Lab, LabOptions, Running};
 use nix::sys::signal::Signal;
 use pipebench::internals::record::{Record, TroubleKind, VerdictWord};
 use pipebench::internals::report::json;

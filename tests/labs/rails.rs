@@ -1,15 +1,12 @@
 //! Tests several data interfaces per host, interface counters against payload, and paths that drop large packets.
 
-mod lab;
-mod tries;
-
 use std::time::Duration;
 
-use lab::{Finished, Lab, LabOptions};
+use crate::lab::{Finished, Lab, LabOptions};
+use crate::tries::{self, should};
 use pipebench::internals::record::{Record, VerdictWord, WireKind};
 use pipebench::internals::report::figures::{Direction, Figures};
 use pipebench::internals::report::json;
-use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(90);

@@ -1,16 +1,13 @@
 //! Link tests between hosts of the lab: a slow port is an end of each of the worst links and gets the blame, sound ports pass,
 //! and the judge ignores messages that are too short.
 
-mod lab;
-mod tries;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lab::{Finished, Lab, LabOptions};
+use crate::lab::{Finished, Lab, LabOptions};
+use crate::tries::{self, should};
 use pipebench::internals::record::{Culprit, Record, VerdictWord};
 use pipebench::internals::report::json;
-use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(180);

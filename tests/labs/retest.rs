@@ -1,15 +1,12 @@
 //! Tests `retest`: a run finds a fault, a cable is moved, and the retest reports if the fault followed the host or stayed with the switch port.
 
-mod lab;
-mod tries;
-
 use std::cell::Cell;
 use std::time::Duration;
 
-use lab::{Finished, Lab, LabOptions};
+use crate::lab::{Finished, Lab, LabOptions};
+use crate::tries::{self, should};
 use pipebench::internals::record::Record;
 use pipebench::internals::report::json;
-use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(120);

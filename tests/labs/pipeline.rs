@@ -1,11 +1,9 @@
 //! Tests the whole program between hosts with their own namespaces and real sshd. No host has the executable, one
 //! lacks OpenSSL's libraries, and the run starts from a host outside the run.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::{Finished, Lab, LabOptions, wait_until};
+use crate::lab::{Finished, Lab, LabOptions, wait_until};
 use pipebench::internals::record::{HeldBy, Record, VerdictWord};
 use pipebench::internals::report::figures::Figures;
 use pipebench::internals::report::json;

@@ -1,9 +1,7 @@
 //! Tests links that a relay between two hosts closes in one direction or slows to a trickle: the run names each link
 //! and ends within a deadline.
 //!
-//! The relay is a thread of this test with sockets in two hosts, as in `lab_verify.rs`.
-
-mod lab;
+//! The relay is a thread of this test with sockets in two hosts, as in `verify.rs`.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use lab::{Finished, Lab, LabOptions};
+use crate::lab::{self, Finished, Lab, LabOptions};
 use nix::sched::{CloneFlags, setns};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");

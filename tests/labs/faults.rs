@@ -2,13 +2,11 @@
 //! links connect, slow ports, and hosts that share a folder, print text at login or have another architecture.
 //! `docs/reliability.md` has the table of these tests.
 
-mod lab;
-
 use std::cell::Cell;
 use std::fs;
 use std::time::Duration;
 
-use lab::{Finished, Lab, LabOptions, Process, Running, wait_until};
+use crate::lab::{Finished, Lab, LabOptions, Process, Running, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pipebench::internals::record::Record;

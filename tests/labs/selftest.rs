@@ -1,12 +1,10 @@
 //! Tests the lab itself: the properties that the other lab tests rely on.
 
-mod lab;
-
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lab::{Lab, LabOptions, build_folder, wait_until};
+use crate::lab::{Lab, LabOptions, build_folder, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

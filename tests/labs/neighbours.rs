@@ -1,15 +1,12 @@
 //! Tests foreign traffic on the ports of a run: `check` reports it beforehand, no port gets the blame, and a test is repeated
 //! once the traffic is gone.
 
-mod lab;
-mod tries;
-
 use std::time::Duration;
 
-use lab::{Lab, LabOptions, Running};
+use crate::lab::{Lab, LabOptions, Running};
+use crate::tries::{self, should};
 use pipebench::internals::record::{Record, VerdictWord};
 use pipebench::internals::report::json;
-use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(120);

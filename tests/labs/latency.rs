@@ -1,15 +1,12 @@
 //! Tests latencies of a fabric of two switches: predictions match measurements, a cable with added delay is flagged and located,
 //! and a missing host costs its pairs.
 
-mod lab;
-mod tries;
-
 use std::time::Duration;
 
-use lab::{Finished, Lab, LabOptions, Running};
+use crate::lab::{Finished, Lab, LabOptions, Running};
+use crate::tries::{self, should};
 use pipebench::internals::record::{LatencyRecord, PairLatency, Record, VerdictWord};
 use pipebench::internals::report::json;
-use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(120);

@@ -1,11 +1,9 @@
 //! Tests commands on runs between hosts: a machine outside the run lists, watches and ends them, and messages name busy
 //! hosts by their labels.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::{Finished, Lab, LabOptions, Running, wait_until};
+use crate::lab::{Finished, Lab, LabOptions, Running, wait_until};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(90);

@@ -1,0 +1,23 @@
+//! Whole runs between hosts of a lab: network namespaces with a real sshd each, on cables and switches with rates, delays and faults. Each file
+//! is an area: `cargo test --test labs truth::` runs one. One program has them all, so that there is always something to run beside a long test.
+
+#[path = "../lab/mod.rs"]
+mod lab;
+#[path = "../tries/mod.rs"]
+mod tries;
+
+mod check;
+mod faults;
+mod keep_going;
+mod latency;
+mod links;
+mod linktest;
+mod neighbours;
+mod patterns;
+mod pipeline;
+mod rails;
+mod retest;
+mod selftest;
+mod status;
+mod truth;
+mod verify;
