@@ -48,8 +48,12 @@ pub struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Cleans a text. Strings with the keys `lines` keep their line ends. Fails if its values need more than [`MOST_BYTES`].
+    /// Cleans a text. Strings with the keys `lines` keep their line ends. Fails if its values need more than [`MOST_BYTES`], or if a number is so
+    /// large that figures made of it would be none.
     pub fn new(text: Cow<'a, str>, lines: &[&str]) -> serde_json::Result<Self> {
+        if let Some(number) = too_large(&text) {
+            return Err(Error::custom(format!("{number} is too large a number")));
+        }
         let needs_bytes = needs_bytes(&text);
         let cleaned = match clean_json(&text, lines) {
             Cow::Owned(cleaned) => Some(cleaned),
@@ -73,6 +77,34 @@ impl<'a> Json<'a> {
     pub fn read<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(&self.text)
     }
+}
+
+/// A number above 1e100: sums and squares of smaller ones are still finite, and JSON has no others.
+fn too_large(json: &str) -> Option<&str> {
+    const MOST: f64 = 1e100;
+    const MOST_DIGITS: usize = 100;
+    let is_of_number = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    let bytes = json.as_bytes();
+    let (mut at, mut inside) = (0, false);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => inside = !inside,
+            b'\\' if inside => at += 1,
+            b'-' | b'0'..=b'9' if !inside => {
+                let rest = &bytes[at..];
+                let length = rest.iter().take_while(|byte| is_of_number(**byte)).count();
+                let number = &json[at..at + length];
+                let is_short = length <= MOST_DIGITS && !number.contains(['e', 'E']);
+                if !is_short && number.parse::<f64>().is_ok_and(|value| value.abs() > MOST) {
+                    return Some(&number[..length.min(MOST_DIGITS)]);
+                }
+                at += length - 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
 }
 
 /// Upper estimate of the memory that the values of a JSON text need after parsing, in bytes. Short values decide: `"",` has three bytes in
@@ -288,6 +320,18 @@ mod tests {
             let error = refused.unwrap_err().to_string();
             assert!(!error.contains(steers), "{error:?}");
         }
+    }
+
+    /// Regression test: a host's time of 1e308 s made a mean of infinity, which a record cannot hold: it could not be read again.
+    #[test]
+    fn a_number_of_which_no_figure_can_be_made_is_refused() {
+        for number in ["1e308", "-1E101", &format!("1{}", "0".repeat(120))] {
+            let text = format!("{{\"1e308 \\\"\": [0.5, {number}]}}");
+            let what = read::<Value>(text.as_bytes()).unwrap_err().to_string();
+            assert!(what.ends_with("is too large a number"), "{what}");
+        }
+        let sound = "[1e99, -2.5e-300, 18446744073709551615, \"1e308\"]";
+        assert!(read::<Value>(sound.as_bytes()).is_ok());
     }
 
     #[test]

@@ -23,8 +23,9 @@ const HOSTILE: &str = "127.0.0.2";
 const BOTH: (u64, &str) = (71, "127.0.0.[1-2]");
 /// Changes that once found a defect: a report that never comes, while the node says that it lives; another machine than it is on, for which
 /// only the honest node was named; words of a rank that the node does not have, which ended as a defect of pipebench; and a length that
-/// swallows all that follows, heartbeats among it.
-const FOUND: [u64; 4] = [38, 71, 429, 482];
+/// swallows all that follows, heartbeats among it; no addresses of its ranks, for which the honest node was named; and a time so long that the
+/// record could not be read again.
+const FOUND: [u64; 6] = [38, 71, 429, 482, 560, 581];
 
 struct Outcome {
     seed: u64,

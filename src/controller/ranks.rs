@@ -8,6 +8,7 @@ use crate::judge::order;
 use crate::plan::job::{Job, RankAssignment, Round};
 use crate::plan::linktest::Linktest;
 use crate::plan::ranks::Ranks;
+use crate::plan::transport::LinkKind;
 use crate::record::{PairTime, RankRecord, RoundProgress, Trouble, TroubleKind};
 use crate::sys::clock;
 use crate::wire::message::{RankWord, ToNode};
@@ -60,11 +61,25 @@ impl RunState<'_> {
             .await_all("start its ranks", limit_ms, |session| {
                 session.test.rank_addresses.is_some()
             })?;
+        let by_tcp = [(ranks.per_node > 1, true), (nodes > 1, false)];
+        let by_tcp =
+            by_tcp.map(|(any, within)| any && ranks.transport.link(within) == LinkKind::Tcp);
         let mut book: Vec<Option<SocketAddr>> = vec![None; count];
-        for node in 0..nodes {
-            let of_node = ranks.of_node(node, nodes).into_iter();
-            for (rank, address) in of_node.zip(self.sessions.rank_addresses(node)) {
-                book[rank] = *address;
+        for (node, host) in self.hosts.iter().enumerate() {
+            let (own, told) = (
+                ranks.of_node(node, nodes),
+                self.sessions.rank_addresses(node),
+            );
+            let is_right =
+                |address: &Option<SocketAddr>| address.is_some() == by_tcp.contains(&true);
+            if told.len() != own.len() || !told.iter().all(is_right) {
+                let what = "did not tell where its ranks listen";
+                return Err(Trouble::of_node(TroubleKind::Lost, &host.node, what).into());
+            }
+            for (rank, address) in own.into_iter().zip(told) {
+                // A host must not direct the links of others to a third one.
+                let at = |told: &SocketAddr| SocketAddr::new(host.rails[0].address, told.port());
+                book[rank] = address.as_ref().map(at);
             }
         }
         self.sessions.send_all(&ToNode::RankBook(book));

@@ -237,10 +237,9 @@ impl RunState<'_> {
     fn connect(&mut self, number: usize, test: &Test) -> Result<(), Halt> {
         let nodes = self.plan.nodes.len();
         let of = |boundary: usize, node: usize| -> Listener {
-            self.sessions
-                .listeners(node)
-                .and_then(|all| all.get(boundary).cloned())
-                .unwrap_or(Listener::None)
+            let told = self.sessions.listeners(node);
+            let told = told.and_then(|all| all.get(boundary).cloned());
+            told.unwrap_or(Listener::None).at(&self.hosts[node].rails)
         };
         let listeners = (0..test.phases - 1)
             .map(|boundary| (0..nodes).map(|node| of(boundary, node)).collect())

@@ -46,8 +46,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Assignment;
 use crate::plan::job::{RankAssignment, Round};
+use crate::plan::{Assignment, DataPort};
 use crate::record::HostFacts;
 use crate::record::{Asked, NodeReport, PairTime, RankLine, Sighting, Trouble};
 
@@ -237,6 +237,18 @@ pub enum Listener {
     None,
 }
 
+impl Listener {
+    /// The same ports at the node's own addresses, by rail: a host must not direct the links of others to a third one.
+    pub(crate) fn at(mut self, rails: &[DataPort]) -> Self {
+        if let Self::Tcp(addresses) = &mut self {
+            for (address, rail) in addresses.iter_mut().zip(rails) {
+                address.set_ip(rail.address);
+            }
+        }
+        self
+    }
+}
+
 /// Listeners of all nodes, by boundary and node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressBook {
@@ -269,6 +281,18 @@ pub struct Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_tells_ports_and_no_addresses() {
+        let address = |text: &str| text.parse().unwrap();
+        let told = Listener::Tcp(vec![address("10.9.9.9:7"), address("10.9.9.9:8")]);
+        let rails = ["10.0.0.1", "10.1.0.1"].map(|own| DataPort {
+            address: own.parse().unwrap(),
+            interface: None,
+        });
+        let own = vec![address("10.0.0.1:7"), address("10.1.0.1:8")];
+        assert_eq!(told.at(&rails), Listener::Tcp(own));
+    }
 
     #[test]
     fn messages_are_json_that_one_can_read() {
