@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use crate::jobs::linktest;
 use crate::judge::order;
+use crate::plan::LinkKind;
 use crate::plan::job::{Job, RankAssignment, Round};
 use crate::plan::linktest::Linktest;
 use crate::plan::ranks::Ranks;
-use crate::plan::transport::LinkKind;
 use crate::record::{PairTime, RankRecord, RoundProgress, Trouble, TroubleKind};
 use crate::sys::clock;
 use crate::wire::message::{RankWord, ToNode};
