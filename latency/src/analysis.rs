@@ -129,7 +129,7 @@ fn certain(
     const DEVIATIONS: f64 = 2.5;
     let is_certain = |suspect: &Suspect| {
         let column = suspect.column as usize;
-        let then = baseline.errors.get(column).copied().flatten();
+        let then = baseline.error_of(suspect.column);
         let (Some(then), true) = (then, errors[column].is_finite()) else {
             return true;
         };

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use numbers::random::Random;
 
 use super::fabric::number;
-use super::pool::Pool;
-use super::pool::Rounds;
+use super::pool::{Pool, Rounds};
 use super::rows::Model;
 
 /// Rounds that cover and separate cables.
@@ -14,8 +13,6 @@ use super::rows::Model;
 pub struct Cover {
     /// Indices of pairs of the pool, by round.
     pub rounds: Rounds,
-    /// Number of columns that the pool uses, but no pair of the rounds.
-    pub uncovered: usize,
     /// Number of covered columns that the pairs distinguish from all others.
     pub unique: usize,
 }
@@ -37,10 +34,7 @@ pub fn cover(model: &Model<'_>, pool: &Pool, rounds: usize, random: &mut Random)
     let mut stamp = vec![0_u32; model.fabric.cables.len()];
     let mut all = Rounds::new();
     for round in 1..=number(rounds) {
-        let mut size: HashMap<u32, u32> = HashMap::new();
-        for (kind, _) in kind.iter().zip(&used).filter(|(_, used)| **used) {
-            *size.entry(*kind).or_default() += 1;
-        }
+        let size = sizes(&kind, &used);
         let score = |index: u32| {
             let (mut fresh, mut split, mut length) = (0_u32, 0_u32, 0_u32);
             let mut kinds: Vec<(u32, u32)> = Vec::new();
@@ -65,8 +59,7 @@ pub fn cover(model: &Model<'_>, pool: &Pool, rounds: usize, random: &mut Random)
         let mut taken = Vec::new();
         let mut now = vec![UNSEEN; columns];
         for index in order {
-            let busy = |column| stamp[model.cable_of(column) as usize] == round;
-            if pool.columns(index).any(busy) {
+            if pool.cables(model, index).any(|cable| stamp[cable] == round) {
                 continue;
             }
             for column in pool.columns(index) {
@@ -83,16 +76,19 @@ pub fn cover(model: &Model<'_>, pool: &Pool, rounds: usize, random: &mut Random)
             *kind = *next.entry((*kind, *pair)).or_insert(fresh);
         }
     }
-    let mut size: HashMap<u32, u32> = HashMap::new();
-    for (kind, _) in kind.iter().zip(&used).filter(|(_, used)| **used) {
-        *size.entry(*kind).or_default() += 1;
-    }
-    let covered = |at: usize| used[at] && seen[at];
+    let size = sizes(&kind, &used);
+    let is_unique = |at: &usize| used[*at] && seen[*at] && size.get(&kind[*at]) == Some(&1);
     Cover {
         rounds: all,
-        uncovered: (0..columns).filter(|at| used[*at] && !seen[*at]).count(),
-        unique: (0..columns)
-            .filter(|at| covered(*at) && size.get(&kind[*at]) == Some(&1))
-            .count(),
+        unique: (0..columns).filter(is_unique).count(),
     }
+}
+
+/// Number of used columns of each kind.
+fn sizes(kind: &[u32], used: &[bool]) -> HashMap<u32, u32> {
+    let mut size = HashMap::new();
+    for (kind, _) in kind.iter().zip(used).filter(|(_, used)| **used) {
+        *size.entry(*kind).or_default() += 1;
+    }
+    size
 }

@@ -53,13 +53,8 @@ struct Written {
 #[serde(deny_unknown_fields)]
 struct WrittenCables {
     class: Option<String>,
-    #[serde(default = "one")]
-    cost: u16,
+    cost: Option<u16>,
     list: Vec<Spanned<Vec<String>>>,
-}
-
-fn one() -> u16 {
-    1
 }
 
 #[derive(Deserialize, Default)]
@@ -155,7 +150,7 @@ pub fn read(text: &str) -> Result<Draft, FabricError> {
                 ends,
                 name,
                 class: group.class.clone(),
-                cost: group.cost,
+                cost: group.cost.unwrap_or(1),
                 line,
             });
         }

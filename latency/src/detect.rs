@@ -50,6 +50,13 @@ pub struct Baseline<'a> {
     pub errors: &'a [Option<f64>],
 }
 
+impl Baseline<'_> {
+    /// Standard error of a column's value, if it is known.
+    pub(super) fn error_of(&self, column: u32) -> Option<f64> {
+        self.errors.get(column as usize).copied().flatten()
+    }
+}
+
 /// Finds slow cables by a score test against a baseline: z is a pair's round trip divided by the one in the baseline, minus 1. A slow cable raises
 /// the z of its pairs by its part in them. Its score is the sum of these, divided by the effect of noise on such a sum. The cable with the highest
 /// score is explained by its slow-down, and the rest is tested again.
@@ -61,24 +68,17 @@ pub fn against_baseline(
     solution: Option<&Solution>,
     few_samples: bool,
 ) -> Vec<Suspect> {
-    let Baseline {
-        values: baseline,
-        errors,
-    } = baseline;
     let rows = equations.pairs().len();
     let expected: Vec<f64> = (0..rows)
-        .map(|index| equations.sum(index, baseline))
+        .map(|index| equations.sum(index, baseline.values))
         .collect();
-    let z: Vec<f64> = measured
-        .iter()
-        .zip(&expected)
-        .map(|(b, y)| b / y - 1.0)
-        .collect();
+    let both = measured.iter().zip(&expected);
+    let z: Vec<f64> = both.map(|(b, y)| b / y - 1.0).collect();
     // Errors of the baseline are noise of each pair, too.
     let doubt = |index: usize| {
         let terms = equations.row(index).iter();
         let square = |(column, times): &(u32, f64)| {
-            let error = errors.get(*column as usize).copied().flatten();
+            let error = baseline.error_of(*column);
             (times * error.unwrap_or(0.0)).powi(2)
         };
         terms.map(square).sum::<f64>() / expected[index].powi(2)
@@ -110,14 +110,13 @@ pub fn against_baseline(
         let score = |column: u32| {
             let (mut sum, mut squares) = (0.0, 0.0);
             // With few samples, a pair's value can be one spike. A slow cable slows all its pairs: a value that two of them show is no spike.
-            let mut sizes = through[column as usize].iter().map(|(index, _)| {
-                let own = (sigma * sigma + doubts[*index]).sqrt();
-                (left[*index] / own).max(0.0)
-            });
-            let second = second_largest(&mut sizes).max(SPIKE);
+            let noise = |index: usize| (sigma * sigma + doubts[index]).sqrt();
+            let sizes = through[column as usize].iter();
+            let sizes = sizes.map(|(index, _)| (left[*index] / noise(*index)).max(0.0));
+            let second = second_largest(sizes).max(SPIKE);
             for (index, part) in &through[column as usize] {
                 // In units of the pair's noise, and weighted by it.
-                let own = (sigma * sigma + doubts[*index]).sqrt();
+                let own = noise(*index);
                 let (value, part) = (left[*index] / own, part / own);
                 let value = match few_samples {
                     true => value.clamp(-second, second),
@@ -128,19 +127,15 @@ pub fn against_baseline(
             }
             sum / squares.sqrt()
         };
-        let scored: Vec<(u32, f64)> = candidates
-            .iter()
-            .map(|column| (*column, score(*column)))
-            .collect();
-        let Some((column, best)) = scored.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        let scored = candidates.iter().map(|column| (*column, score(*column)));
+        let Some((column, best)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)) else {
             break;
         };
         let own = &through[column as usize];
         // A cable's latency can be within the noise of its pairs: then a fraction of their round trip is the reference.
         let mut takes: Vec<f64> = own.iter().map(|(index, _)| expected[*index]).collect();
-        let usual = baseline[column as usize]
-            .abs()
-            .max(LEAST_PART * median(&mut takes));
+        let usual = baseline.values[column as usize].abs();
+        let usual = usual.max(LEAST_PART * median(&mut takes));
         let mut effects: Vec<f64> = own
             .iter()
             .map(|(index, part)| left[*index] / (part * usual))
@@ -152,13 +147,8 @@ pub fn against_baseline(
         if best <= limit || effect <= LEAST_EFFECT || known {
             break;
         }
-        let same = |other: &u32| {
-            *other != column
-                && through[*other as usize]
-                    .iter()
-                    .map(|(index, _)| index)
-                    .eq(own.iter().map(|(index, _)| index))
-        };
+        let pairs_of = |column: u32| through[column as usize].iter().map(|(index, _)| index);
+        let same = |other: &u32| *other != column && pairs_of(*other).eq(pairs_of(column));
         suspects.push(Suspect {
             column,
             or: candidates.iter().copied().filter(same).collect(),
@@ -172,7 +162,7 @@ pub fn against_baseline(
 }
 
 /// Second largest of some numbers; 0 with fewer than two.
-fn second_largest(numbers: &mut dyn Iterator<Item = f64>) -> f64 {
+fn second_largest(numbers: impl Iterator<Item = f64>) -> f64 {
     let (mut first, mut second) = (0.0_f64, 0.0_f64);
     for one in numbers {
         second = second.max(one.min(first));
@@ -202,11 +192,8 @@ fn explained(z: &[f64], suspects: &[Suspect], through: &[Vec<(usize, f64)>]) -> 
     }
     // The matrix is positive definite, or nearly so: eliminate with the largest pivot.
     for column in 0..size {
-        let pivot = (column..size).max_by(|a, b| {
-            matrix[*a][column]
-                .abs()
-                .total_cmp(&matrix[*b][column].abs())
-        });
+        let size_at = |row: &usize| matrix[*row][column].abs();
+        let pivot = (column..size).max_by(|a, b| size_at(a).total_cmp(&size_at(b)));
         let Some(pivot) = pivot else { continue };
         matrix.swap(column, pivot);
         let own = matrix[column].clone();
@@ -225,22 +212,14 @@ fn explained(z: &[f64], suspects: &[Suspect], through: &[Vec<(usize, f64)>]) -> 
                 .for_each(|(x, own)| *x -= factor * own);
         }
     }
-    let slower: Vec<f64> = (0..size)
-        .map(|at| {
-            let head = matrix[at][at];
-            if head.abs() < f64::MIN_POSITIVE {
-                0.0
-            } else {
-                matrix[at][size] / head
-            }
-        })
-        .collect();
+    let slower = |at: usize| match matrix[at][at] {
+        head if head.abs() < f64::MIN_POSITIVE => 0.0,
+        head => matrix[at][size] / head,
+    };
     let mut left = z.to_vec();
     for (index, parts) in &dense {
-        left[*index] -= parts
-            .iter()
-            .map(|(at, part)| part * slower[*at])
-            .sum::<f64>();
+        let parts = parts.iter().map(|(at, part)| part * slower(*at));
+        left[*index] -= parts.sum::<f64>();
     }
     left
 }
@@ -294,18 +273,11 @@ pub fn within_classes(
             continue;
         }
         let value = |column: &u32| solution.values[*column as usize];
-        let mut values: Vec<f64> = members.iter().map(value).collect();
-        let middle = median(&mut values);
-        let mut sizes: Vec<f64> = members
-            .iter()
-            .map(|column| (value(column) - middle).abs())
-            .collect();
-        let spread = median(&mut sizes) * NORMAL;
-        let mut own_errors: Vec<f64> = members
-            .iter()
-            .map(|column| errors[*column as usize])
-            .collect();
-        let error = median(&mut own_errors);
+        let middle_of =
+            |of: &dyn Fn(&u32) -> f64| median(&mut members.iter().map(of).collect::<Vec<f64>>());
+        let middle = middle_of(&value);
+        let spread = middle_of(&|column| (value(column) - middle).abs()) * NORMAL;
+        let error = middle_of(&|column| errors[*column as usize]);
         if solution.sigma.is_none() {
             refuse(
                 "the plan has no more pairs than unknowns: nothing tells noise from a slow cable"

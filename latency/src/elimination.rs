@@ -10,15 +10,6 @@ use super::field::Number;
 
 const NONE: u32 = u32::MAX;
 
-/// Result of a new row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Came {
-    /// The row is independent of the earlier rows.
-    Independent,
-    /// The row follows from the earlier rows.
-    Dependent,
-}
-
 /// A row that has a pivot.
 #[derive(Debug, Clone)]
 struct Row<N> {
@@ -31,6 +22,15 @@ struct Row<N> {
 type Terms<N> = Vec<(u32, N)>;
 /// A row in reduced form: its pivot, its other columns, and its right side.
 type Reduced<N> = (u32, Terms<N>, N);
+
+/// The inverse of a permutation: for places of columns, the column at each place.
+pub(super) fn inverse(places: &[u32]) -> Vec<u32> {
+    let mut inverse = vec![0; places.len()];
+    for (number, at) in (0_u32..).zip(places) {
+        inverse[*at as usize] = number;
+    }
+    inverse
+}
 
 /// All rows so far.
 #[derive(Debug, Clone)]
@@ -56,13 +56,9 @@ impl<N: Number> Elimination<N> {
     /// Creates an elimination without rows. `place` is each column's place in the order of elimination, a permutation: the largest goes first.
     pub fn new(place: Vec<u32>) -> Self {
         let columns = place.len();
-        let mut column = vec![0; columns];
-        for (number, at) in (0_u32..).zip(&place) {
-            column[*at as usize] = number;
-        }
         Self {
+            column: inverse(&place),
             place,
-            column,
             rows: Vec::new(),
             row_of: vec![NONE; columns],
             known: vec![false; columns],
@@ -83,11 +79,6 @@ impl<N: Number> Elimination<N> {
     /// Number of columns with a known value.
     pub fn known_count(&self) -> usize {
         self.known_count
-    }
-
-    /// A column's value, if no other column is left in its row.
-    pub fn known(&self, column: usize) -> Option<N> {
-        self.known[column].then_some(self.value[column])
     }
 
     fn add_term(&mut self, column: u32, value: N) {
@@ -141,17 +132,11 @@ impl<N: Number> Elimination<N> {
             [only] => Some(*only),
             _ => None,
         };
-        loop {
-            let Some((through, factor)) = single(&self.rows[number as usize]) else {
-                return;
-            };
-            let next = self.row_of[through as usize];
-            let Some((beyond, times)) = (next != NONE)
-                .then(|| single(&self.rows[next as usize]))
-                .flatten()
-            else {
-                return;
-            };
+        while let Some((through, factor)) = single(&self.rows[number as usize])
+            && let next = self.row_of[through as usize]
+            && next != NONE
+            && let Some((beyond, times)) = single(&self.rows[next as usize])
+        {
             let minus = factor.negative();
             let moved = minus.times(self.rows[next as usize].right);
             let row = &mut self.rows[number as usize];
@@ -177,11 +162,11 @@ impl<N: Number> Elimination<N> {
         left.is_empty().then(|| right.negative())
     }
 
-    /// Adds a row if it is independent.
-    pub fn insert(&mut self, row: impl IntoIterator<Item = (u32, N)>, right: N) -> Came {
+    /// Adds a row if it is independent of the earlier rows. Returns false if it follows from them.
+    pub fn insert(&mut self, row: impl IntoIterator<Item = (u32, N)>, right: N) -> bool {
         let (mut terms, right) = self.reduce(row, right);
         if terms.is_empty() {
-            return Came::Dependent;
+            return false;
         }
         let (pivot, first) = terms.remove(0);
         let scale = first.inverse();
@@ -202,7 +187,7 @@ impl<N: Number> Elimination<N> {
         if alone {
             self.learn(pivot);
         }
-        Came::Independent
+        true
     }
 
     /// Records the value of a column that is alone in its row, and of columns that become alone in turn.
@@ -293,10 +278,9 @@ impl<N: Number> Elimination<N> {
             terms.sort_by_key(|(column, _)| *column);
             whole[slot] = Some((terms, right));
         }
-        let columns = (0_u32..).zip(whole);
-        let pivots =
-            columns.filter_map(|(column, row)| row.map(|(terms, right)| (column, terms, right)));
-        pivots.collect()
+        let rows = (0_u32..).zip(whole);
+        rows.filter_map(|(column, row)| row.map(|(terms, right)| (column, terms, right)))
+            .collect()
     }
 }
 

@@ -35,9 +35,8 @@ impl Fabric {
         let routing = Routing::new(&wiring, &draft.routes, &names)?;
         // Free the names before a large fabric is planned.
         drop(names);
-        let name = draft.name.clone();
         Ok(Self {
-            name,
+            name: draft.name.clone(),
             wiring,
             routing,
         })

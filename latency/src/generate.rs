@@ -200,25 +200,12 @@ pub fn slim_fly(prime: usize, hosts: usize, rule: Rule) -> Result<Draft, FabricE
         ));
     }
     // Powers of a primitive root: even powers connect one half of the graph, odd powers the other.
-    let order = |root: usize| {
-        (1..prime)
-            .scan(1, |power, _| {
-                *power = *power * root % prime;
-                Some(*power)
-            })
-            .position(|power| power == 1)
+    let powers = |root: usize| {
+        let all = std::iter::successors(Some(1), move |power| Some(power * root % prime));
+        all.take(prime - 1)
     };
-    let root = (2..prime)
-        .find(|root| order(*root) == Some(prime - 2))
-        .unwrap_or(2);
-    let mut powers = vec![1];
-    for at in 1..prime - 1 {
-        powers.push(powers[at - 1] * root % prime);
-    }
-    let (even, odd): (Vec<usize>, Vec<usize>) = (
-        powers.iter().copied().step_by(2).collect(),
-        powers.iter().copied().skip(1).step_by(2).collect(),
-    );
+    let is_primitive = |root: &usize| powers(*root).skip(1).all(|power| power != 1);
+    let root = (2..prime).find(is_primitive).unwrap_or(2);
     let name = |half: usize, x: usize, y: usize| format!("s{half}.{x}.{y}");
     let title = format!("slim fly q={prime} p={hosts}");
     let mut draft = draft(title, switches * hosts, rule);
@@ -232,7 +219,8 @@ pub fn slim_fly(prime: usize, hosts: usize, rule: Rule) -> Result<Draft, FabricE
     for number in 0..switches * hosts {
         join(&mut draft, &host(number), &all[number / hosts], "host", 1);
     }
-    for (half, set) in [(0, &even), (1, &odd)] {
+    for half in 0..2 {
+        let set: Vec<usize> = powers(root).skip(half).step_by(2).collect();
         for x in 0..prime {
             for y in 0..prime {
                 for other in y + 1..prime {

@@ -1,7 +1,7 @@
 //! Imports fabrics from data that sites have: the output of `ibnetdiscover` with a dump of forwarding tables (`dump_lfts.sh`, `ibroute`), or a table
 //! of hosts, switches and ports.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::fabric::{Draft, DraftCable, DraftRoutes, DraftTable, FabricError, refuse};
 
@@ -77,12 +77,8 @@ impl Topology {
                 }
                 // Routers do not end any route, and nodes that reduce inside switches are not hosts.
                 let is_host = first == "Ca" && !description.contains("Aggregation Node");
-                let kind = if first == "Switch" || is_host {
-                    kind
-                } else {
-                    '-'
-                };
-                at = Some((kind, guid, description));
+                let counts = first == "Switch" || is_host;
+                at = Some((if counts { kind } else { '-' }, guid, description));
                 continue;
             }
             if !line.starts_with('[') {
@@ -126,29 +122,32 @@ impl Topology {
         Ok(own)
     }
 
-    /// The fabric without routes, and the name of each switch by GUID.
-    fn draft(&self) -> (Draft, HashMap<&str, String>) {
+    /// The fabric without routes, the name of each switch by GUID, and the name of the cable at each port.
+    fn draft(&self) -> (Draft, HashMap<&str, String>, HashMap<Port, String>) {
         let names = self.switch_names();
         let hosts = self.host_names();
-        let mut name_of: HashMap<&Port, &String> = HashMap::new();
-        for ((port, ..), name) in self.hosts.iter().zip(&hosts) {
-            name_of.insert(port, name);
-        }
+        let ports = self.hosts.iter().map(|(port, ..)| port);
+        let name_of: HashMap<&Port, &String> = ports.zip(&hosts).collect();
         let end = |port: &Port| match (name_of.get(port), names.get(port.0.as_str())) {
             (Some(host), _) => Some(((*host).clone(), (*host).clone())),
             (None, Some(switch)) => Some((switch.clone(), format!("{switch}:{}", port.1))),
             (None, None) => None, // A port of a router, for example.
         };
-        let cable = |(a, b, line): &(Port, Port, usize)| {
-            let ((a, a_port), (b, b_port)) = end(a).zip(end(b))?;
-            Some(DraftCable {
-                ends: [a, b],
-                name: Some(format!("{a_port}-{b_port}")),
-                class: None,
-                cost: 1,
-                line: *line,
-            })
-        };
+        let (mut cables, mut behind) = (Vec::new(), HashMap::new());
+        for (a, b, line) in &self.cables {
+            if let Some(((a_name, a_port), (b_name, b_port))) = end(a).zip(end(b)) {
+                let name = format!("{a_port}-{b_port}");
+                behind.insert(a.clone(), name.clone());
+                behind.insert(b.clone(), name.clone());
+                cables.push(DraftCable {
+                    ends: [a_name, b_name],
+                    name: Some(name),
+                    class: None,
+                    cost: 1,
+                    line: *line,
+                });
+            }
+        }
         let draft = Draft {
             name: "from ibnetdiscover".to_owned(),
             hosts: hosts
@@ -161,10 +160,10 @@ impl Topology {
                 .iter()
                 .map(|(guid, (_, line))| (names[guid.as_str()].clone(), *line))
                 .collect(),
-            cables: self.cables.iter().filter_map(cable).collect(),
+            cables,
             routes: DraftRoutes::default(),
         };
-        (draft, names)
+        (draft, names, behind)
     }
 
     /// Names of switches: `MF0;leaf1:MQM8700/U1` becomes leaf1; other descriptions stay, without blanks. Shared names get the GUID after them.
@@ -176,73 +175,41 @@ impl Topology {
                 .map(|(name, _)| name);
             joined(inner.unwrap_or(text))
         };
-        let mut count: HashMap<String, usize> = HashMap::new();
-        for (text, _) in self.switches.values() {
-            *count.entry(short(text)).or_default() += 1;
-        }
-        let name = |(guid, (text, _)): (&String, &(String, usize))| {
+        let names = self.switches.iter().map(|(guid, (text, _))| {
             let name = short(text);
-            match count.get(&name) {
-                Some(1) if !name.is_empty() => name,
-                _ => format!("{name}-{guid}").trim_start_matches('-').to_owned(),
-            }
-        };
-        self.switches
-            .iter()
-            .map(|entry| (entry.0.as_str(), name(entry)))
-            .collect()
+            let long = format!("{name}-{guid}").trim_start_matches('-').to_owned();
+            (name, long)
+        });
+        let guids = self.switches.keys().map(String::as_str);
+        guids.zip(unique(names.collect())).collect()
     }
 
     /// Names of hosts: the first word of the description. Shared names get adapter and port after them.
     fn host_names(&self) -> Vec<String> {
-        let first = |text: &str| text.split_whitespace().next().unwrap_or("host").to_owned();
-        let mut count: HashMap<String, usize> = HashMap::new();
-        for (_, text, ..) in &self.hosts {
-            *count.entry(first(text)).or_default() += 1;
-        }
-        let name = |((guid, port), text, ..): &(Port, String, u32, usize)| {
-            let short = first(text);
-            match count.get(&short) {
-                Some(1) => short,
-                _ => {
-                    let adapter = text.split_whitespace().nth(1).unwrap_or(guid);
-                    format!("{short}:{adapter}:{port}")
-                }
-            }
-        };
-        self.hosts.iter().map(name).collect()
+        let names = self.hosts.iter().map(|((guid, port), text, ..)| {
+            let mut words = text.split_whitespace();
+            let short = words.next().unwrap_or("host").to_owned();
+            let adapter = words.next().unwrap_or(guid);
+            let long = format!("{short}:{adapter}:{port}");
+            (short, long)
+        });
+        unique(names.collect())
     }
 
     /// The fabric with shortest routes by a rule.
     pub fn by_rule(&self, rule: &str) -> Draft {
-        let (mut draft, _) = self.draft();
+        let (mut draft, ..) = self.draft();
         draft.routes.rule = Some((rule.to_owned(), 0));
         draft
     }
 
     /// The fabric with its forwarding tables, as `dump_lfts.sh`, `ibroute` or the subnet manager write them. Errors name lines of that text.
     pub fn by_tables(&self, text: &str) -> Result<Draft, FabricError> {
-        let (mut draft, names) = self.draft();
+        let (mut draft, names, behind) = self.draft();
         let hosts = draft.hosts.iter().zip(&self.hosts);
         let by_lid: HashMap<u32, String> = hosts
             .map(|((name, _), (_, _, lid, _))| (*lid, name.clone()))
             .collect();
-        // Name of the cable at each port.
-        let mut behind: HashMap<Port, String> = HashMap::new();
-        let of_hosts: HashSet<&Port> = self.hosts.iter().map(|(port, ..)| port).collect();
-        for (cable, (a, b, _)) in draft
-            .cables
-            .iter()
-            .zip(self.cables.iter().filter(|(a, b, _)| {
-                let known =
-                    |port: &Port| names.contains_key(port.0.as_str()) || of_hosts.contains(port);
-                known(a) && known(b)
-            }))
-        {
-            let name = cable.name.clone().unwrap_or_default();
-            behind.insert(a.clone(), name.clone());
-            behind.insert(b.clone(), name);
-        }
         let mut tables: Vec<DraftTable> = Vec::new();
         let mut switch: Option<String> = None;
         for (number, line) in (1..).zip(text.lines()) {
@@ -307,6 +274,17 @@ impl Topology {
     }
 }
 
+/// Of each short and long name the short one, if it is not empty and no other one is the same.
+fn unique(names: Vec<(String, String)>) -> Vec<String> {
+    let mut count: HashMap<String, usize> = HashMap::new();
+    for (short, _) in &names {
+        *count.entry(short.clone()).or_default() += 1;
+    }
+    let is_unique = |short: &String| !short.is_empty() && count[short] == 1;
+    let shown = |(short, long): (String, String)| if is_unique(&short) { short } else { long };
+    names.into_iter().map(shown).collect()
+}
+
 fn line_of(position: &csv::Position) -> usize {
     usize::try_from(position.line()).unwrap_or(0)
 }
@@ -353,14 +331,9 @@ pub fn table(text: &str, rule: &str) -> Result<Draft, FabricError> {
         let (Some(host), Some(switch)) = (field(Some(host)), field(Some(switch))) else {
             return refuse(line, "a line without host or switch");
         };
-        let cost = match field(cost) {
-            None => 1,
-            Some(text) => match text.parse() {
-                Ok(cost) => cost,
-                Err(_) => {
-                    return refuse(line, format!("cost {text:?} is no number from 1 to 65535"));
-                }
-            },
+        let cost = field(cost).unwrap_or_else(|| "1".to_owned());
+        let Ok(cost) = cost.parse() else {
+            return refuse(line, format!("cost {cost:?} is no number from 1 to 65535"));
         };
         let shown =
             field(name).or_else(|| field(port).map(|port| format!("{host}-{switch}:{port}")));

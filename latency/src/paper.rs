@@ -1,11 +1,9 @@
 //! Implements the paper's own method, for comparison: takes the first basis in the order of pairs and colours it by Welsh and Powell.
 
-use super::elimination::Came;
 use super::fabric::number;
-use super::field::{Modular, Number};
 use super::pool::pairs_among;
 use super::rows::{Model, Room};
-use super::survey::{Exact, exact_row};
+use super::survey::Exact;
 
 /// Returns a basis: each pair whose row is independent of the rows before it. Stops as soon as all columns are known.
 pub fn basis(model: &Model<'_>, present: &[u32]) -> Vec<(u32, u32)> {
@@ -14,8 +12,7 @@ pub fn basis(model: &Model<'_>, present: &[u32]) -> Vec<(u32, u32)> {
     let mut basis = Vec::new();
     for (from, to) in pairs_among(present) {
         model.row(from, to, &mut room, &mut row);
-        let came = engine.insert(exact_row(row.iter().copied()), Modular::ZERO);
-        if came == Came::Independent {
+        if engine.add(row.iter().copied()) {
             basis.push((from, to));
             if engine.known_count() == model.usable() {
                 return basis;

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::description::{Lines, quoted};
-use super::fabric::{Fabric, FabricError, number};
-use super::planning::{Plan, Strategy, facts, verify};
+use super::fabric::{Fabric, FabricError, number, refuse};
+use super::planning::{Facts, Plan, Strategy, facts, verify};
 use super::survey::Looking;
 
 /// Format version that this module writes and reads.
@@ -61,7 +61,7 @@ pub fn read(fabric: &Fabric, text: &str) -> Result<Plan, FabricError> {
             "it is a plan of the fabric {:?}, and this is {:?}",
             written.fabric, fabric.name
         );
-        return Err(FabricError::new(0, what));
+        return refuse(0, what);
     }
     let hosts: HashMap<&str, u32> = fabric.hosts.iter().map(String::as_str).zip(0..).collect();
     let mut rounds = Vec::new();
@@ -69,37 +69,30 @@ pub fn read(fabric: &Fabric, text: &str) -> Result<Plan, FabricError> {
         let mut pairs = Vec::new();
         for pair in round.get_ref() {
             let [from, to] = pair.get_ref();
-            let host = |name: &String| {
-                let found = hosts.get(name.as_str()).copied();
-                found.ok_or_else(|| {
-                    FabricError::new(
-                        lines.of_value(pair),
-                        format!("{name} is no host of the fabric"),
-                    )
-                })
+            let host = |name: &String| match hosts.get(name.as_str()) {
+                Some(host) => Ok(*host),
+                None => refuse(
+                    lines.of_value(pair),
+                    format!("{name} is no host of the fabric"),
+                ),
             };
             let (from, to) = (host(from)?, host(to)?);
             pairs.push((from.min(to), from.max(to)));
         }
         rounds.push(pairs);
     }
-    let mut plan = Plan {
+    let all: Vec<u32> = (0..number(fabric.hosts.len())).collect();
+    let plan = Plan {
         strategy: written.strategy,
         directed: written.directed,
+        facts: Facts {
+            basis_rounds: rounds.len(),
+            ..facts(fabric, written.directed, &all, Looking::default())
+        },
         rounds,
-        facts: facts(
-            fabric,
-            written.directed,
-            &(0..number(fabric.hosts.len())).collect::<Vec<_>>(),
-            Looking::default(),
-        ),
     };
-    plan.facts.basis_rounds = plan.rounds.len();
     // A plan that was edited by hand must still be valid.
     verify(fabric, &plan, None).map_err(|what| FabricError::new(0, what))?;
-    if plan.strategy == Strategy::Locate {
-        plan.facts.unique = None;
-    }
     Ok(plan)
 }
 

@@ -3,14 +3,15 @@
 use numbers::random::Random;
 use serde::{Deserialize, Serialize};
 
-use super::elimination::Came;
 use super::fabric::{Fabric, number};
-use super::field::{Modular, Number};
 use super::rounds::{self, Effort, LowerBound};
-use super::rows::Model;
+use super::rows::{Model, Room};
 use super::solve::Equations;
-use super::survey::{Exact, Looking, Proof, Survey, Tier, exact_row};
+use super::survey::{Exact, Looking, Proof, Survey, Tier};
 use super::{cover, paper};
+
+/// Packs pairs into few rounds without search; the pairs of a round share no cable.
+pub use super::paper::colour as disjoint;
 
 /// Method of choosing pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -89,7 +90,7 @@ pub struct Plan {
 }
 
 /// Known facts about a plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// Number of hosts that take part.
     pub hosts: usize,
@@ -163,9 +164,7 @@ fn facts_of(model: &Model<'_>, survey: &Survey, hosts: usize) -> Facts {
         rank: survey.rank(),
         proof: Some(survey.proof.clone()),
         tiers: survey.tiers.clone(),
-        bound: None,
-        basis_rounds: 0,
-        unique: None,
+        ..Facts::default()
     }
 }
 
@@ -184,11 +183,8 @@ fn as_the_paper(model: &Model<'_>, present: &[u32]) -> Plan {
             cables: model.fabric.cables.len(),
             used,
             rank: basis.len(),
-            proof: None,
-            tiers: Vec::new(),
-            bound: None,
             basis_rounds: rounds.len(),
-            unique: None,
+            ..Facts::default()
         },
         rounds,
     }
@@ -235,10 +231,10 @@ pub fn without_missing(
     let mut added = 0;
     if plan.strategy != Strategy::Locate && known.rank() < survey.rank() {
         let mut engine = Exact::new((0..number(model.columns())).collect());
-        let (mut room, mut row) = (super::rows::Room::default(), Vec::new());
+        let (mut room, mut row) = (Room::default(), Vec::new());
         for (from, to) in &kept {
             model.row(*from, *to, &mut room, &mut row);
-            engine.insert(exact_row(row.iter().copied()), Modular::ZERO);
+            engine.add(row.iter().copied());
         }
         let mut busy: Vec<Vec<bool>> = plan
             .rounds
@@ -246,15 +242,11 @@ pub fn without_missing(
             .map(|round| taken(&model, round))
             .collect();
         for index in &survey.basis {
-            if engine.insert(exact_row(survey.pool.row(*index)), Modular::ZERO) == Came::Dependent {
+            if !engine.add(survey.pool.row(*index)) {
                 continue;
             }
             added += 1;
-            let cables: Vec<usize> = survey
-                .pool
-                .columns(*index)
-                .map(|column| model.cable_of(column) as usize)
-                .collect();
+            let cables: Vec<usize> = survey.pool.cables(&model, *index).collect();
             let free = busy
                 .iter()
                 .position(|busy| cables.iter().all(|cable| !busy[*cable]));
@@ -279,18 +271,13 @@ pub fn without_missing(
 /// Marks the cables that the pairs of a round take.
 fn taken(model: &Model<'_>, round: &[(u32, u32)]) -> Vec<bool> {
     let mut busy = vec![false; model.fabric.cables.len()];
-    let (mut room, mut row) = (super::rows::Room::default(), Vec::new());
+    let (mut room, mut row) = (Room::default(), Vec::new());
     for (from, to) in round {
         model.row(*from, *to, &mut room, &mut row);
         row.iter()
             .for_each(|(column, _)| busy[model.cable_of(*column) as usize] = true);
     }
     busy
-}
-
-/// Packs pairs into few rounds without search; the pairs of a round share no cable.
-pub fn disjoint(model: &Model<'_>, pairs: &[(u32, u32)]) -> Vec<Vec<(u32, u32)>> {
-    paper::colour(model, pairs)
 }
 
 /// Average part of a round trip's noise in the values of a class: the root of the mean of the diagonal of (A^T A)^-1.
@@ -314,28 +301,21 @@ pub fn noise(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<ClassNoise> {
     let equations = Equations::of(&model, &plan.pairs());
     let weights = vec![1.0; equations.pairs().len()];
     let all = equations.amplification(&weights, SAMPLES, &mut Random::new(seed));
-    (0..number(fabric.classes.len()))
+    let classes = u16::try_from(fabric.classes.len()).unwrap_or(u16::MAX);
+    (0..classes)
         .map(|class| {
-            let class = u16::try_from(class).unwrap_or(u16::MAX);
             let own = (0..number(model.columns())).filter(|column| {
                 fabric.cables[model.cable_of(*column) as usize].class == class
                     && equations.is_used(*column)
             });
-            let (mut identified, mut together, mut sum) = (0, 0, 0.0);
-            for column in own {
-                match equations.is_identified(column) {
-                    true => {
-                        identified += 1;
-                        sum += all[column as usize].powi(2);
-                    }
-                    false => together += 1,
-                }
-            }
+            let (identified, together): (Vec<u32>, Vec<u32>) =
+                own.partition(|column| equations.is_identified(*column));
+            let squares = identified.iter().map(|at| all[*at as usize].powi(2));
             ClassNoise {
                 class,
-                identified,
-                together,
-                amplification: (sum / identified as f64).sqrt(),
+                identified: identified.len(),
+                together: together.len(),
+                amplification: (squares.sum::<f64>() / identified.len() as f64).sqrt(),
             }
         })
         .collect()
@@ -352,11 +332,7 @@ pub fn verify(fabric: &Fabric, plan: &Plan, rank: Option<usize>) -> Result<(), S
         for (from, to) in pairs {
             let name = |host: &u32| fabric.hosts.get(*host as usize).map_or("?", String::as_str);
             let shown = format!("{} and {}", name(from), name(to));
-            if from == to
-                || [from, to]
-                    .iter()
-                    .any(|host| **host as usize >= fabric.hosts.len())
-            {
+            if from == to || *from.max(to) as usize >= fabric.hosts.len() {
                 return Err(format!("round {}: {shown} are no pair", round + 1));
             }
             if !seen.insert((from.min(to), from.max(to))) {

@@ -147,6 +147,12 @@ impl Pool {
     pub fn columns(&self, index: u32) -> impl Iterator<Item = u32> + Clone + '_ {
         self.row(index).map(|(column, _)| column)
     }
+
+    /// The cables of a pair's columns.
+    pub(super) fn cables(&self, model: &Model<'_>, index: u32) -> impl Iterator<Item = usize> {
+        self.columns(index)
+            .map(move |column| model.cable_of(column) as usize)
+    }
 }
 
 /// Draws all pairs below the same switch, and for each host `partners` pairs of each other length. In half of these the partner has the same place

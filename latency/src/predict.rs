@@ -1,6 +1,6 @@
 //! Predicts the round trip of every pair from the values of cables, one host after the other, so that they are never all in memory.
 
-use super::fabric::number;
+use super::fabric::{Hop, number};
 use super::rows::{Model, Room};
 
 /// Calls `each` for each host with the round trips to all hosts after it, in the order of hosts. The first one is to the next host.
@@ -29,19 +29,14 @@ pub fn round_trip(model: &Model<'_>, values: &[f64], from: u32, to: u32) -> f64 
 /// Does the same with reusable room for the route, for many calls.
 pub fn one(model: &Model<'_>, values: &[f64], from: u32, to: u32, room: &mut Room) -> f64 {
     let fabric = model.fabric;
-    let mut sum = 0.0;
+    let add = |sum: f64, hop: &Hop| sum + values[model.column_of(*hop) as usize];
     fabric.route(from, to, &mut room.hops);
-    for hop in &room.hops {
-        sum += values[model.column_of(*hop) as usize];
-    }
+    let there = room.hops.iter().fold(0.0, add);
     if fabric.is_symmetric() && !model.directed {
-        return 2.0 * sum;
+        return 2.0 * there;
     }
     fabric.route(to, from, &mut room.hops);
-    for hop in &room.hops {
-        sum += values[model.column_of(*hop) as usize];
-    }
-    sum
+    room.hops.iter().fold(there, add)
 }
 
 /// Latencies from each leaf switch to each host, for fabrics where only the destination decides.
@@ -61,17 +56,9 @@ impl Tables {
         if !fabric.is_by_destination() || hosts < WORTH_IT {
             return None;
         }
-        let mut number_of = vec![u32::MAX; fabric.switches.len()];
-        let mut first_host = Vec::new();
-        let mut leaf = Vec::with_capacity(hosts);
-        for (host, switch) in (0_u32..).zip(&fabric.leaf_of) {
-            let slot = &mut number_of[*switch as usize];
-            if *slot == u32::MAX {
-                *slot = number(first_host.len());
-                first_host.push(host);
-            }
-            leaf.push(*slot);
-        }
+        let (number_of, first_host) = fabric.leaves();
+        let switches = fabric.leaf_of.iter();
+        let leaf: Vec<u32> = switches.map(|at| number_of[*at as usize]).collect();
         #[expect(
             clippy::cast_possible_truncation,
             reason = "half of the memory, and far more digits than a measurement has"

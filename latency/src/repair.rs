@@ -3,9 +3,7 @@
 
 use numbers::random::Random;
 
-use super::elimination::Came;
 use super::fabric::number;
-use super::field::{Modular, Number};
 use super::pool::Rounds;
 use super::rows::Model;
 use super::survey::{Exact, Survey, exact_row};
@@ -36,8 +34,8 @@ struct Table<'a> {
 impl Table<'_> {
     fn slots(&self, index: u32, round: usize) -> impl Iterator<Item = usize> + '_ {
         let begin = round * self.cables;
-        let columns = self.survey.pool.columns(index);
-        columns.map(move |column| begin + self.model.cable_of(column) as usize)
+        let cables = self.survey.pool.cables(self.model, index);
+        cables.map(move |cable| begin + cable)
     }
 
     fn write(&mut self, slot: usize, value: u32) {
@@ -51,10 +49,8 @@ impl Table<'_> {
     }
 
     fn undo(&mut self, to: usize) {
-        while self.journal.len() > to {
-            if let Some((slot, value)) = self.journal.pop() {
-                self.taken[slot] = value;
-            }
+        for (slot, value) in self.journal.drain(to..).rev() {
+            self.taken[slot] = value;
         }
     }
 
@@ -197,7 +193,7 @@ fn complete(
         for index in pairs {
             table.put(*index, round, *index);
             if let Some(engine) = &mut engines[pool.tier_of(*index)] {
-                engine.insert(exact_row(pool.row(*index)), Modular::ZERO);
+                engine.add(pool.row(*index));
             }
         }
         table.journal.clear();
@@ -239,6 +235,5 @@ fn try_add(
     if !engine.is_independent(exact_row(pool.row(index))) || !table.place_anywhere(index, random) {
         return;
     }
-    let came = engine.insert(exact_row(pool.row(index)), Modular::ZERO);
-    need[tier] -= usize::from(came == Came::Independent);
+    need[tier] -= usize::from(engine.add(pool.row(index)));
 }

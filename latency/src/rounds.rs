@@ -6,13 +6,11 @@
 use numbers::random::Random;
 use numbers::whole;
 
-use super::elimination::Came;
 use super::fabric::number;
-use super::field::{Modular, Number};
-use super::pool::Rounds;
+use super::pool::{Pool, Rounds};
 use super::repair;
 use super::rows::Model;
-use super::survey::{Exact, Survey, exact_row};
+use super::survey::{Exact, Survey};
 
 /// Amount of search for few rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,16 +46,9 @@ pub fn lower_bound(model: &Model<'_>, survey: &Survey, present: usize) -> LowerB
         }
     };
     // Longer pairs take more of the cables between switches, and each tier needs a fixed number of pairs.
-    let hosts = number(model.fabric.hosts.len());
-    let inner = |column: &&u32| {
-        let ends = model.fabric.cables[model.cable_of(**column) as usize].ends;
-        ends.iter().all(|end| *end >= hosts)
-    };
-    let mut between: Vec<u32> = survey
-        .used
-        .iter()
-        .filter(inner)
-        .map(|column| model.cable_of(*column))
+    let cables = survey.used.iter().map(|column| model.cable_of(*column));
+    let mut between: Vec<u32> = cables
+        .filter(|cable| !model.fabric.joins_host(*cable))
         .collect();
     between.dedup();
     if !between.is_empty() {
@@ -87,9 +78,9 @@ pub fn lower_bound(model: &Model<'_>, survey: &Survey, present: usize) -> LowerB
         for cable in &between {
             let mut without = Exact::new((0..number(model.columns())).collect());
             for index in 0..number(survey.pool.count()) {
-                let mut columns = survey.pool.columns(index);
-                if columns.all(|column| model.cable_of(column) != *cable) {
-                    without.insert(exact_row(survey.pool.row(index)), Modular::ZERO);
+                let mut cables = survey.pool.cables(model, index);
+                if cables.all(|other| other != *cable as usize) {
+                    without.add(survey.pool.row(index));
                 }
             }
             better(
@@ -165,19 +156,15 @@ fn greedy(model: &Model<'_>, survey: &Survey, target: usize, random: &mut Random
                 let engine = &mut engines[tier];
                 let needed = &mut need[tier];
                 open[tier].retain(|index| {
-                    let mut columns = pool.columns(*index);
-                    let busy = |column| stamp[model.cable_of(column) as usize] == round;
-                    if quota == 0 || columns.any(busy) {
+                    let mut cables = pool.cables(model, *index);
+                    if quota == 0 || cables.any(|cable| stamp[cable] == round) {
                         return true;
                     }
-                    if engine.insert(exact_row(pool.row(*index)), Modular::ZERO)
-                        == Came::Independent
-                    {
+                    if engine.add(pool.row(*index)) {
                         quota -= 1;
                         *needed -= 1;
                         taken.push(*index);
-                        for column in pool.columns(*index) {
-                            let cable = model.cable_of(column) as usize;
+                        for cable in pool.cables(model, *index) {
                             stamp[cable] = round;
                             load[cable] += 1;
                         }
@@ -192,11 +179,10 @@ fn greedy(model: &Model<'_>, survey: &Survey, target: usize, random: &mut Random
 }
 
 /// Sorts pairs by the total load of their cables, least first. The sort is stable.
-fn by_load(model: &Model<'_>, pool: &super::pool::Pool, pairs: &mut Vec<u32>, load: &[u32]) {
+fn by_load(model: &Model<'_>, pool: &Pool, pairs: &mut Vec<u32>, load: &[u32]) {
     let of = |index: &u32| -> u32 {
-        pool.columns(*index)
-            .map(|column| load[model.cable_of(column) as usize])
-            .sum()
+        let cables = pool.cables(model, *index);
+        cables.map(|cable| load[cable]).sum()
     };
     let loads: Vec<u32> = pairs.iter().map(of).collect();
     let most = loads.iter().max().map_or(0, |most| *most as usize);
@@ -231,8 +217,8 @@ pub fn add(
     let mut chosen = vec![false; pool.count()];
     for index in rounds.iter().flatten() {
         chosen[*index as usize] = true;
-        pool.columns(*index)
-            .for_each(|column| load[model.cable_of(column) as usize] += 1);
+        pool.cables(model, *index)
+            .for_each(|cable| load[cable] += 1);
     }
     let mut count = rounds.iter().map(Vec::len).sum::<usize>();
     let mut open: Vec<u32> = (0..number(pool.count()))
@@ -250,18 +236,16 @@ pub fn add(
         }
         let mark = number(at + 1);
         for index in &rounds[at] {
-            pool.columns(*index)
-                .for_each(|column| stamp[model.cable_of(column) as usize] = mark);
+            pool.cables(model, *index)
+                .for_each(|cable| stamp[cable] = mark);
         }
         random.shuffle(&mut open);
         by_square(model, pool, &mut open, &load);
         open.retain(|index| {
-            let mut columns = pool.columns(*index);
-            if columns.any(|column| stamp[model.cable_of(column) as usize] == mark) {
+            if pool.cables(model, *index).any(|cable| stamp[cable] == mark) {
                 return true;
             }
-            for column in pool.columns(*index) {
-                let cable = model.cable_of(column) as usize;
+            for cable in pool.cables(model, *index) {
                 stamp[cable] = mark;
                 load[cable] += 1;
             }
@@ -278,11 +262,10 @@ pub fn add(
 }
 
 /// Sorts pairs by the mean square load of their cables, least first.
-fn by_square(model: &Model<'_>, pool: &super::pool::Pool, pairs: &mut [u32], load: &[u32]) {
+fn by_square(model: &Model<'_>, pool: &Pool, pairs: &mut [u32], load: &[u32]) {
     let of = |index: &u32| {
-        let squares = pool
-            .columns(*index)
-            .map(|column| u64::from(load[model.cable_of(column) as usize]).pow(2));
+        let cables = pool.cables(model, *index);
+        let squares = cables.map(|cable| u64::from(load[cable]).pow(2));
         let (count, sum) = squares.fold((0_u64, 0_u64), |(count, sum), square| {
             (count + 1, sum + square)
         });

@@ -118,11 +118,10 @@ impl Routing {
             Base::None => true,
             Base::Tables(_) => false,
         };
-        let turned = |(pair, way): (&(u32, u32), &Vec<Hop>)| {
-            let back: Vec<Hop> = way.iter().rev().map(|hop| hop ^ 1).collect();
-            paths.get(&(pair.1, pair.0)) == Some(&back)
+        let is_turned = |((from, to), way): (&(u32, u32), &Vec<Hop>)| {
+            paths.get(&(*to, *from)) == Some(&turned(way))
         };
-        let symmetric = symmetric && paths.iter().all(turned);
+        let symmetric = symmetric && paths.iter().all(is_turned);
         Ok(Self {
             base,
             paths,
@@ -166,6 +165,11 @@ impl Routing {
     }
 }
 
+/// The same way back.
+fn turned(way: &[Hop]) -> Vec<Hop> {
+    way.iter().rev().map(|hop| hop ^ 1).collect()
+}
+
 fn add_path(
     wiring: &Wiring,
     path: &DraftPath,
@@ -173,44 +177,40 @@ fn add_path(
     paths: &mut HashMap<(u32, u32), Vec<Hop>>,
 ) -> Result<(), FabricError> {
     let shown = format!("way from {} to {}", path.from, path.to);
+    let wrong = |what: &str| refuse(path.line, format!("{shown}: {what}"));
     let host = |name: &String| match names.vertices.get(name) {
         Some(vertex) if (*vertex as usize) < wiring.hosts.len() => Ok(*vertex),
         _ => refuse(path.line, format!("{shown}: {name} is no host")),
     };
     let (from, to) = (host(&path.from)?, host(&path.to)?);
     if from == to {
-        return refuse(path.line, format!("{shown}: it leads nowhere"));
+        return wrong("it leads nowhere");
     }
     let (mut at, mut way, mut seen) = (from, Vec::new(), vec![from]);
     for name in &path.via {
         let Some(cable) = names.cables.get(name) else {
-            return refuse(path.line, format!("{shown}: cable {name} is not known"));
+            return wrong(&format!("cable {name} is not known"));
         };
         let ends = wiring.cables[*cable as usize].ends;
         let Some(side) = ends.iter().position(|end| *end == at) else {
             let here = wiring.vertex_name(at);
-            return refuse(
-                path.line,
-                format!("{shown}: cable {name} does not begin at {here}"),
-            );
+            return wrong(&format!("cable {name} does not begin at {here}"));
         };
         at = ends[1 - side];
         way.push(2 * *cable + number(side));
+        let here = wiring.vertex_name(at);
         if seen.contains(&at) {
-            let here = wiring.vertex_name(at);
-            return refuse(path.line, format!("{shown}: it comes to {here} twice"));
+            return wrong(&format!("it comes to {here} twice"));
         }
         if (at as usize) < wiring.hosts.len() && at != to {
-            let here = wiring.vertex_name(at);
-            return refuse(path.line, format!("{shown}: it goes through host {here}"));
+            return wrong(&format!("it goes through host {here}"));
         }
         seen.push(at);
     }
     if at != to {
-        let here = wiring.vertex_name(at);
-        return refuse(path.line, format!("{shown}: it ends at {here}"));
+        return wrong(&format!("it ends at {}", wiring.vertex_name(at)));
     }
-    let back: Vec<Hop> = way.iter().rev().map(|hop| hop ^ 1).collect();
+    let back = turned(&way);
     if paths.insert((from, to), way).is_some() {
         return refuse(path.line, format!("{shown} is there twice"));
     }
@@ -233,7 +233,7 @@ fn all_there(wiring: &Wiring, paths: &HashMap<(u32, u32), Vec<Hop>>) -> Result<(
     for from in 0..hosts {
         for to in (0..hosts).filter(|to| *to != from) {
             if !paths.contains_key(&(from, to)) {
-                let [from, to] = [from, to].map(|host| wiring.vertex_name(host).to_owned());
+                let [from, to] = [from, to].map(|host| wiring.vertex_name(host));
                 return refuse(0, format!("host {from} has no route to {to}"));
             }
         }
@@ -245,20 +245,12 @@ impl ByRule {
     fn new(wiring: &Wiring, rule: Rule, line: usize) -> Result<Self, FabricError> {
         let hosts = wiring.hosts.len();
         let switches = wiring.switches.len();
-        let mut leaf = vec![NO_SET; switches];
-        let mut leaves = Vec::new();
-        for switch in &wiring.leaf_of {
-            let slot = &mut leaf[*switch as usize];
-            if *slot == NO_SET {
-                *slot = number(leaves.len());
-                leaves.push(*switch as usize);
-            }
-        }
+        let (leaf, first_hosts) = wiring.leaves();
         let mut own = Self {
             rule,
             leaf,
             switches,
-            next: Vec::with_capacity(leaves.len() * switches),
+            next: Vec::with_capacity(first_hosts.len() * switches),
             sets: Vec::new(),
             members: Vec::new(),
         };
@@ -276,11 +268,13 @@ impl ByRule {
         // Sets that each switch already has, for reuse.
         let mut known: Vec<Vec<u32>> = vec![Vec::new(); switches];
         let mut set: Vec<(Hop, u32)> = Vec::new();
-        for target in &leaves {
-            let far = distances(&ahead, *target);
+        let leaf_of = |host: u32| wiring.leaf_of[host as usize] as usize;
+        for host in &first_hosts {
+            let target = leaf_of(*host);
+            let far = distances(&ahead, target);
             for switch in 0..switches {
                 set.clear();
-                if switch != *target && far[switch] != u32::MAX {
+                if switch != target && far[switch] != u32::MAX {
                     let nearer = ahead[switch].iter().filter(|(_, other, cost)| {
                         far[*other as usize].saturating_add(*cost) == far[switch]
                     });
@@ -292,21 +286,10 @@ impl ByRule {
                 };
                 own.next.push(next);
             }
-            let cut_off = leaves.iter().find(|other| far[**other] == u32::MAX);
-            if let Some(other) = cut_off {
-                let host_at = |switch: usize| {
-                    let at = wiring
-                        .leaf_of
-                        .iter()
-                        .position(|leaf| *leaf as usize == switch);
-                    at.map_or("", |host| wiring.hosts[host].as_str())
-                };
-                let what = format!(
-                    "host {} has no route to {}",
-                    host_at(*other),
-                    host_at(*target)
-                );
-                return refuse(line, what);
+            let is_cut_off = |other: &&u32| far[leaf_of(**other)] == u32::MAX;
+            if let Some(other) = first_hosts.iter().find(is_cut_off) {
+                let [from, to] = [other, host].map(|host| wiring.vertex_name(*host));
+                return refuse(line, format!("host {from} has no route to {to}"));
             }
         }
         Ok(own)

@@ -1,6 +1,6 @@
 //! Builds the equation of a pair: the columns that its round trip adds up, and how often each.
 
-use super::fabric::{Fabric, Hop, cable_of, number};
+use super::fabric::{Fabric, Hop, cable_of};
 
 /// A column, and how often a round trip goes through it: 1 or 2.
 pub type Term = (u32, u8);
@@ -41,22 +41,17 @@ impl Model<'_> {
 
     /// The column of a hop.
     pub fn column_of(&self, hop: Hop) -> u32 {
-        if !self.directed {
-            return cable_of(hop);
-        }
-        let hosts = number(self.fabric.hosts.len());
-        let ends = self.fabric.cables[cable_of(hop) as usize].ends;
-        match ends.iter().any(|end| *end < hosts) {
-            true => hop & !1,
-            false => hop,
+        match self.directed {
+            false => cable_of(hop),
+            true if self.fabric.joins_host(cable_of(hop)) => hop & !1,
+            true => hop,
         }
     }
 
     /// Name of a column: the cable's name, and the direction if it has a separate value.
     pub fn name(&self, column: u32) -> String {
         let cable = &self.fabric.cables[self.cable_of(column) as usize];
-        let hosts = number(self.fabric.hosts.len());
-        if !self.directed || cable.ends.iter().any(|end| *end < hosts) {
+        if !self.directed || self.fabric.joins_host(self.cable_of(column)) {
             return cable.name.clone();
         }
         let [a, b] = cable.ends.map(|end| self.fabric.vertex_name(end));

@@ -10,7 +10,7 @@ use super::detect;
 use super::fabric::{Fabric, number};
 use super::planning::Plan;
 use super::rows::{Model, Room};
-use super::solve::{Equations, Solution};
+use super::solve::Equations;
 
 /// Parameters of a simulation.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,16 +146,12 @@ impl<'a> Simulation<'a> {
     pub fn once(&mut self) -> (Vec<f64>, Vec<f64>, Vec<bool>) {
         let truth = self.draw();
         let measured = self.measure(&truth);
-        let values = self.solve(&measured).values;
+        let values = self.equations.solve(&measured, true).values;
         let columns = 0..number(self.model.columns());
         let identified = columns
             .map(|column| self.equations.is_identified(column))
             .collect();
         (truth, values, identified)
-    }
-
-    fn solve(&self, measured: &[f64]) -> Solution {
-        self.equations.solve(measured, true)
     }
 
     /// Compares predicted with true round trips of all pairs.
@@ -166,7 +162,7 @@ impl<'a> Simulation<'a> {
         for _ in 0..self.setting.trials.max(1) {
             let truth = self.draw();
             let measured = self.measure(&truth);
-            let solution = self.solve(&measured);
+            let solution = self.equations.solve(&measured, true);
             let (mut room, mut row) = (Room::default(), Vec::new());
             let mut off = |from: u32, to: u32| {
                 self.model.row(from, to, &mut room, &mut row);
@@ -279,7 +275,7 @@ impl<'a> Simulation<'a> {
         };
         let few = self.setting.samples < FEW_SAMPLES;
         let measured = self.measure(&truth);
-        let solution = (!locate).then(|| self.solve(&measured));
+        let solution = (!locate).then(|| self.equations.solve(&measured, true));
         let spare = solution
             .as_ref()
             .filter(|solution| solution.sigma.is_some());

@@ -1,15 +1,12 @@
 //! Calculates a value for each cable from measured round trips: directly with one equation for each unknown, by weighted least squares with more.
 
-use std::collections::BTreeMap;
-
 use numbers::random::Random;
 use numbers::spread::{NORMAL, median_size};
 
-use super::elimination::Elimination;
+use super::elimination::{Elimination, inverse};
 use super::fabric::number;
-use super::field::Number;
 use super::rows::{Model, Room, Term};
-use super::survey::{Exact, exact_row};
+use super::survey::Exact;
 
 /// Equations of measured pairs, one row each.
 #[derive(Debug, Clone)]
@@ -77,10 +74,7 @@ impl Equations {
         let (place, order) = tiered(&rows, columns);
         let mut exact = Exact::new(place.clone());
         for index in &order {
-            exact.insert(
-                exact_row(rows[*index as usize].iter().copied()),
-                super::field::Modular::ZERO,
-            );
+            exact.add(rows[*index as usize].iter().copied());
         }
         let identified =
             (0..number(columns)).map(|column| used[column as usize] && exact.is_identified(column));
@@ -133,10 +127,7 @@ impl Equations {
 
     /// Sum of the values of a row's columns, each times its multiplicity.
     pub fn sum(&self, index: usize, values: &[f64]) -> f64 {
-        let terms = self.row(index).iter();
-        terms
-            .map(|(column, times)| times * values[*column as usize])
-            .sum()
+        weighted(self.row(index), values)
     }
 
     /// Solves for the measured times, which must be positive. With `robust`, rows that fit badly count less.
@@ -282,10 +273,7 @@ impl Equations {
             if size < least {
                 (least, since) = (size, 0);
             }
-            if since > PATIENCE {
-                break;
-            }
-            if size <= enough || size == 0.0 {
+            if since > PATIENCE || size <= enough || size == 0.0 {
                 break;
             }
             forward(&direction, &mut image);
@@ -323,7 +311,7 @@ impl Equations {
         let mut squares = if full && used.len() <= DENSE {
             self.dense_diagonal(weights, &used)
         } else {
-            self.drawn_diagonal(weights, samples, random)
+            self.drawn_squares(self.columns, weights, samples, random, |values| values)
         };
         for (column, square) in (0_u32..).zip(&mut squares) {
             *square = if self.is_identified(column) {
@@ -401,13 +389,21 @@ impl Equations {
         }
     }
 
-    /// Estimates the same diagonal from random noise: the mean square of each value (Hutchinson: "A stochastic estimator of the trace", 1990).
-    fn drawn_diagonal(&self, weights: &[f64], samples: usize, random: &mut Random) -> Vec<f64> {
-        let mut sums = vec![0.0; self.columns];
+    /// Mean squares of the `size` numbers that `of` makes of values that follow from random noise. With the values themselves, this estimates the same
+    /// diagonal (Hutchinson: "A stochastic estimator of the trace", 1990).
+    fn drawn_squares(
+        &self,
+        size: usize,
+        weights: &[f64],
+        samples: usize,
+        random: &mut Random,
+        of: impl Fn(Vec<f64>) -> Vec<f64>,
+    ) -> Vec<f64> {
+        let mut sums = vec![0.0; size];
         for _ in 0..samples {
-            let values = self.drawn_values(weights, random);
+            let drawn = of(self.drawn_values(weights, random));
             sums.iter_mut()
-                .zip(&values)
+                .zip(&drawn)
                 .for_each(|(sum, value)| *sum += value * value);
         }
         sums.iter_mut().for_each(|sum| *sum /= samples as f64);
@@ -422,29 +418,19 @@ impl Equations {
         samples: usize,
         random: &mut Random,
     ) -> Vec<f64> {
-        let mut sums = vec![0.0; combinations.len()];
-        for _ in 0..samples {
-            let values = self.drawn_values(weights, random);
-            for (sum, one) in sums.iter_mut().zip(combinations) {
-                let terms = one.terms.iter();
-                let value: f64 = terms
-                    .map(|(column, times)| times * values[*column as usize])
-                    .sum();
-                *sum += value * value;
-            }
-        }
-        sums.iter()
-            .map(|sum| (sum / samples as f64).sqrt())
-            .collect()
+        let of = |values: Vec<f64>| -> Vec<f64> {
+            let all = combinations.iter();
+            all.map(|one| weighted(&one.terms, &values)).collect()
+        };
+        let squares = self.drawn_squares(combinations.len(), weights, samples, random, of);
+        squares.into_iter().map(f64::sqrt).collect()
     }
 
     /// Known combinations of the columns that are not identified, with their coefficients and values (the reduced row echelon form with leftmost
     /// pivots, which is unique).
     pub fn combinations(&self, values: &[f64]) -> Vec<Combination> {
-        let open: Vec<u32> = (0..number(self.columns))
-            .filter(|column| self.is_used(*column) && !self.is_identified(*column))
-            .collect();
-        if open.is_empty() {
+        // Only used columns are identified.
+        if self.used == self.identified {
             return Vec::new();
         }
         // Leftmost columns are pivots, so they are eliminated first.
@@ -452,15 +438,9 @@ impl Equations {
         let mut float = Elimination::<f64>::new(place);
         for index in &self.order {
             let at = *index as usize;
-            let unknown = self
-                .row(at)
-                .iter()
-                .filter(|(column, _)| !self.is_identified(*column));
-            let unknown: Vec<(u32, f64)> = unknown.copied().collect();
-            let sum = unknown
-                .iter()
-                .map(|(column, times)| times * values[*column as usize])
-                .sum();
+            let mut unknown = self.row(at).to_vec();
+            unknown.retain(|(column, _)| !self.is_identified(*column));
+            let sum = weighted(&unknown, values);
             float.insert(unknown, sum);
         }
         let reduced = float.reduced().into_iter();
@@ -470,6 +450,14 @@ impl Equations {
         };
         reduced.map(combination).collect()
     }
+}
+
+/// Sum of the values of columns, each times its coefficient.
+fn weighted(terms: &[(u32, f64)], values: &[f64]) -> f64 {
+    let terms = terms.iter();
+    terms
+        .map(|(column, times)| times * values[*column as usize])
+        .sum()
 }
 
 /// Columns that have a value only together.
@@ -485,18 +473,14 @@ pub struct Combination {
 fn tiered(rows: &[&[Term]], columns: usize) -> (Vec<u32>, Vec<u32>) {
     let mut order: Vec<u32> = (0..number(rows.len())).collect();
     order.sort_by_key(|index| rows[*index as usize].len());
-    let mut tiers: BTreeMap<u32, usize> = BTreeMap::new();
-    for index in &order {
-        let row = rows[*index as usize];
-        for (column, _) in row {
-            tiers.entry(*column).or_insert(row.len());
+    let mut tiers = vec![usize::MAX; columns];
+    for row in rows {
+        for (column, _) in *row {
+            let tier = &mut tiers[*column as usize];
+            *tier = row.len().min(*tier);
         }
     }
     let mut sorted: Vec<u32> = (0..number(columns)).collect();
-    sorted.sort_by_key(|column| (tiers.get(column).copied().unwrap_or(usize::MAX), *column));
-    let mut place = vec![0; columns];
-    for (at, column) in (0_u32..).zip(&sorted) {
-        place[*column as usize] = at;
-    }
-    (place, order)
+    sorted.sort_by_key(|column| (tiers[*column as usize], *column));
+    (inverse(&sorted), order)
 }

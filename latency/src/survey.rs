@@ -2,10 +2,10 @@
 
 use numbers::random::Random;
 
-use super::elimination::{Came, Elimination};
+use super::elimination::{Elimination, inverse};
 use super::fabric::number;
 use super::field::{Modular, Number, PRIME};
-use super::pool::Pool;
+use super::pool::{Pool, pairs_among};
 use super::rows::{Model, Room, Term};
 
 /// The exact elimination that plans are made with.
@@ -80,6 +80,13 @@ pub fn exact_row(row: impl Iterator<Item = Term>) -> impl Iterator<Item = (u32, 
     row.map(|(column, times)| (column, Modular(u64::from(times))))
 }
 
+impl Exact {
+    /// Adds the row of a pair if it is independent of the earlier rows. Returns false if it follows from them.
+    pub fn add(&mut self, row: impl Iterator<Item = Term>) -> bool {
+        self.insert(exact_row(row), Modular::ZERO)
+    }
+}
+
 impl Survey {
     /// Number of pairs that each tier adds to the shorter ones.
     pub fn needs(&self) -> Vec<usize> {
@@ -130,17 +137,12 @@ impl Survey {
         }
         let mut order: Vec<u32> = (0..number(columns)).collect();
         order.sort_by_key(|column| (first_tier[*column as usize], *column));
-        let mut place = vec![0; columns];
-        for (at, column) in (0_u32..).zip(&order) {
-            place[*column as usize] = at;
-        }
         let mut appeared = vec![0; pool.tiers()];
         for tier in first_tier.iter().filter(|tier| **tier != u32::MAX) {
             appeared[*tier as usize] += 1;
         }
         let used = (0..number(columns)).filter(|column| first_tier[*column as usize] != u32::MAX);
-        let used: Vec<u32> = used.collect();
-        let mut all = Exact::new(place);
+        let mut all = Exact::new(inverse(&order));
         let (mut tiers, mut before, mut basis) = (Vec::new(), Vec::new(), Vec::new());
         let mut seen = 0;
         for (tier, new) in appeared.iter().enumerate() {
@@ -150,8 +152,7 @@ impl Survey {
                 if all.known_count() == seen {
                     break; // All columns of these tiers are known: further pairs add nothing.
                 }
-                let came = all.insert(exact_row(pool.row(index)), Modular::ZERO);
-                if came == Came::Independent {
+                if all.add(pool.row(index)) {
                     basis.push(index);
                 }
             }
@@ -166,7 +167,7 @@ impl Survey {
             before,
             all,
             basis,
-            used,
+            used: used.collect(),
             proof: Proof::Full,
             epochs: 1,
         }
@@ -235,12 +236,10 @@ fn for_all_pairs(
     mut each: impl FnMut((u32, u32), &[Term]) -> bool,
 ) {
     let (mut room, mut row) = (Room::default(), Vec::new());
-    for (at, from) in present.iter().enumerate() {
-        for to in &present[at + 1..] {
-            model.row(*from, *to, &mut room, &mut row);
-            if !each((*from, *to), &row) {
-                return;
-            }
+    for (from, to) in pairs_among(present) {
+        model.row(from, to, &mut room, &mut row);
+        if !each((from, to), &row) {
+            return;
         }
     }
 }
@@ -248,9 +247,8 @@ fn for_all_pairs(
 /// Converts fractions modulo the prime to integers: multiplies each by the least common denominator. Returns `None` if the fractions are not small.
 fn whole(vector: &[Modular]) -> Option<Vec<i64>> {
     const MOST: i128 = 1 << 20;
-    let fractions: Option<Vec<(i128, i128)>> =
-        vector.iter().map(|value| value.fraction(MOST)).collect();
-    let fractions = fractions?;
+    let fractions = vector.iter().map(|value| value.fraction(MOST));
+    let fractions: Vec<(i128, i128)> = fractions.collect::<Option<_>>()?;
     let mut common = 1_i128;
     for (_, denominator) in &fractions {
         common = common / divisor(common, *denominator) * denominator;

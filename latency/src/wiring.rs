@@ -173,13 +173,10 @@ impl Wiring {
             cables: HashMap::with_capacity(draft.cables.len()),
             twins: HashMap::new(),
         };
+        let unseen = |letter: char| letter.is_whitespace() || steers(letter);
         for (name, line) in draft.hosts.iter().chain(&draft.switches) {
             let number = number(names.vertices.len());
-            if name.is_empty()
-                || name
-                    .chars()
-                    .any(|letter| letter.is_whitespace() || steers(letter))
-            {
+            if name.is_empty() || name.contains(unseen) {
                 return refuse(*line, format!("name {name:?}: no blanks, and not empty"));
             }
             if names.vertices.insert(name.clone(), number).is_some() {
@@ -216,41 +213,29 @@ impl Wiring {
     }
 
     fn add_cable(&mut self, draft: &DraftCable, names: &mut Names) -> Result<(), FabricError> {
-        let refuse = |what: String| Err(FabricError::new(draft.line, what));
         let [first, second] = &draft.ends;
+        let wrong = |what: &str| refuse(draft.line, format!("cable {first} to {second}: {what}"));
         let mut ends = [0; 2];
         for (end, name) in ends.iter_mut().zip(&draft.ends) {
-            match names.vertices.get(name) {
-                Some(vertex) => *end = *vertex,
-                None => {
-                    return refuse(format!(
-                        "cable {first} to {second}: {name} is neither host nor switch"
-                    ));
-                }
-            }
+            let Some(vertex) = names.vertices.get(name) else {
+                return wrong(&format!("{name} is neither host nor switch"));
+            };
+            *end = *vertex;
         }
-        let is_host = |vertex: Vertex| (vertex as usize) < self.hosts.len();
         if ends[0] == ends[1] {
-            return refuse(format!("cable {first} to {second}: both ends are the same"));
+            return wrong("both ends are the same");
         }
-        if is_host(ends[0]) && is_host(ends[1]) {
-            return refuse(format!(
-                "cable {first} to {second}: it connects two hosts, and no switch"
-            ));
+        if ends.iter().all(|end| (*end as usize) < self.hosts.len()) {
+            return wrong("it connects two hosts, and no switch");
         }
-        if !(1..=MOST_COST).contains(&draft.cost) {
-            let cost = draft.cost;
-            return refuse(format!(
-                "cable {first} to {second}: cost {cost} (from 1 to {MOST_COST})"
-            ));
+        let cost = draft.cost;
+        if !(1..=MOST_COST).contains(&cost) {
+            return wrong(&format!("cost {cost} (from 1 to {MOST_COST})"));
         }
-        let given = draft.name.iter().chain(&draft.class);
-        if let Some(name) = given
-            .into_iter()
-            .find(|name| name.is_empty() || name.contains(steers))
-        {
-            return refuse(format!(
-                "cable {first} to {second}: name {name:?}: not empty, and of letters one can see"
+        let mut given = draft.name.iter().chain(&draft.class);
+        if let Some(name) = given.find(|name| name.is_empty() || name.contains(steers)) {
+            return wrong(&format!(
+                "name {name:?}: not empty, and of letters one can see"
             ));
         }
         let cable_number = number(self.cables.len());
@@ -268,7 +253,7 @@ impl Wiring {
             twin(*next)
         });
         if names.cables.insert(name.clone(), cable_number).is_some() {
-            return refuse(format!("cable {name} is there twice"));
+            return refuse(draft.line, format!("cable {name} is there twice"));
         }
         for (own, other, direction) in [(ends[0], ends[1], 0), (ends[1], ends[0], 1)] {
             self.neighbours[own as usize].push((2 * cable_number + direction, other));
@@ -277,7 +262,7 @@ impl Wiring {
             name,
             ends,
             class: 0,
-            cost: draft.cost,
+            cost,
         });
         Ok(())
     }
@@ -351,6 +336,20 @@ impl Wiring {
         self.neighbours[host as usize][0].0
     }
 
+    /// Numbers the switches that have hosts. Returns the number of each switch (`u32::MAX` if it has no host), and the first host of each of these.
+    pub(super) fn leaves(&self) -> (Vec<u32>, Vec<u32>) {
+        let mut number_of = vec![u32::MAX; self.switches.len()];
+        let mut first_hosts = Vec::new();
+        for (host, switch) in (0_u32..).zip(&self.leaf_of) {
+            let slot = &mut number_of[*switch as usize];
+            if *slot == u32::MAX {
+                *slot = number(first_hosts.len());
+                first_hosts.push(host);
+            }
+        }
+        (number_of, first_hosts)
+    }
+
     /// Name of a vertex.
     pub fn vertex_name(&self, vertex: Vertex) -> &str {
         let at = vertex as usize;
@@ -358,6 +357,12 @@ impl Wiring {
             Some(name) => name,
             None => &self.switches[at - self.hosts.len()],
         }
+    }
+
+    /// True if one end of a cable is a host.
+    pub(super) fn joins_host(&self, cable: u32) -> bool {
+        let ends = self.cables[cable as usize].ends;
+        ends.iter().any(|end| (*end as usize) < self.hosts.len())
     }
 
     /// The vertex that a hop leads to.

@@ -13,10 +13,8 @@ static LIBRARY: Mutex<()> = Mutex::new(());
 
 /// Runs `act` under the process-wide lock of libssh2.
 pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> R {
-    let guard = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
-    let result = act();
-    drop(guard);
-    result
+    let _guard = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
+    act()
 }
 
 /// A libssh2 object that is freed under the lock of libssh2.

@@ -57,11 +57,8 @@ fn early_error(end: &str, state: State, complaints: &[String], noise: &str) -> L
         State::Storing => (Stage::Deploy, of_shell),
         State::Starting | State::Open => (Stage::Start, of_program),
     };
-    let last = complaints
-        .last()
-        .map(String::as_str)
-        .filter(|line| !line.is_empty());
-    if let Some(last) = last.or(Some(noise)).filter(|last| !last.is_empty()) {
+    let last = [complaints.last().map_or("", String::as_str), noise];
+    if let Some(last) = last.iter().find(|line| !line.is_empty()) {
         text = format!("{text}: {}", last.chars().take(300).collect::<String>());
     }
     LaunchError::new(stage, text)

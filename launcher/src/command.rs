@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::Path as FilePath;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::backoff::Backoff;
 use crate::config::HostConfig;
@@ -15,8 +15,8 @@ use crate::error::{LaunchError, Stage};
 use crate::hosts::Host;
 use crate::plan::Plan;
 use crate::session::child::ChildCarrier;
-use crate::session::dialogue::{Dialogue, State};
-use crate::session::drive::{Limits, Outcome, Path, drive};
+use crate::session::dialogue::State;
+use crate::session::drive::{Outcome, Path};
 use crate::session::line::Line;
 use crate::session::report::Report;
 use crate::settings::{Family, Settings};
@@ -57,10 +57,8 @@ impl RemoteShell {
         let mut words: Vec<OsString> = ["ssh", "-T", "-x", "-a"].map(OsString::from).into();
         let mut option = |text: String| words.extend(["-o".into(), text.into()]);
         option("BatchMode=yes".to_owned());
-        option(format!(
-            "ConnectTimeout={}",
-            settings.deadlines.connect.as_secs().max(1)
-        ));
+        let connect = settings.deadlines.connect.as_secs().max(1);
+        option(format!("ConnectTimeout={connect}"));
         // A new master process would outlive us. An existing one can be used.
         option("ControlMaster=no".to_owned());
         option("ClearAllForwardings=yes".to_owned());
@@ -127,48 +125,23 @@ impl RemoteShell {
 
     fn once(&self, plan: &Plan, order: &Order, line: &Line, report: &mut Report) -> Outcome {
         let Some((first, rest)) = self.words.split_first() else {
-            return Outcome::Failed(LaunchError::new(
-                Stage::Start,
-                "the remote shell command has no words",
-            ));
+            let text = "the remote shell command has no words";
+            return Outcome::Failed(LaunchError::new(Stage::Start, text));
         };
         let mut carrier = match ChildCarrier::spawn(Command::new(first).args(rest)) {
             Ok(carrier) => carrier,
             Err(error) => return Outcome::Failed(not_run(&first.to_string_lossy(), &error)),
         };
-        let dialogue = Dialogue::with_shell(
-            order,
-            &plan.settings.magic,
-            &plan.program.bytes,
-            &plan.program.arch,
-        );
         let path = Path {
             transport: self.transport,
             address: None,
         };
-        let limits = limits(&plan.settings);
-        drive(
-            &mut carrier,
-            dialogue,
-            Some(order.script().into_bytes()),
-            line,
-            report,
-            limits,
-            path,
-        )
-    }
-}
-
-/// The stages before the first answer run inside the command. They cannot be told apart from here,
-/// so they share their time.
-fn limits(settings: &Settings) -> Limits {
-    let deadlines = settings.deadlines;
-    let answer: Duration =
-        deadlines.resolve + deadlines.connect + deadlines.authenticate + deadlines.deploy;
-    Limits {
-        answer: (Stage::Connect, answer),
-        store: deadlines.deploy,
-        start: deadlines.start,
+        // The stages before the first answer run inside the command. They cannot be told apart from here,
+        // so they share their time.
+        let limits = plan.settings.deadlines;
+        let shared = limits.resolve + limits.connect + limits.authenticate + limits.deploy;
+        let answer = (Stage::Connect, shared);
+        plan.drive_shell(&mut carrier, order, answer, path, line, report)
     }
 }
 
@@ -225,10 +198,8 @@ fn explained(complaints: &[String]) -> Option<Explained> {
             .map_or("", String::as_str)
     };
     let last_part = |text: &str| line_with(text).rsplit(": ").next().unwrap_or("").to_owned();
-    let for_good = |error: LaunchError| {
-        let again = false;
-        Some(Explained { error, again })
-    };
+    let told = |error, again| Some(Explained { error, again });
+    let for_good = |error| told(error, false);
     if has("Could not resolve hostname") {
         let text = last_part("Could not resolve hostname").to_lowercase();
         return for_good(LaunchError::new(Stage::Resolve, text));
@@ -261,10 +232,7 @@ fn explained(complaints: &[String]) -> Option<Explained> {
     if let Some(sign) = dropped.iter().find(|sign| has(sign)) {
         let text = format!("the server dropped the connection ({})", line_with(sign));
         let hint = "does it limit logins at once (MaxStartups)? try a smaller --fanout";
-        return Some(Explained {
-            error: LaunchError::new(Stage::Connect, text).hint(hint),
-            again: true,
-        });
+        return told(LaunchError::new(Stage::Connect, text).hint(hint), true);
     }
     let text = last_part("connect to host").to_lowercase();
     for_good(LaunchError::new(Stage::Connect, text)).filter(|_| has("connect to host"))

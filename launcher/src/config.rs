@@ -76,21 +76,15 @@ impl HostConfig {
 
     /// The defaults of a machine without an OpenSSH client.
     pub(crate) fn usual(name: &str) -> HostConfig {
-        let usual_keys = ["id_ed25519", "id_ecdsa", "id_rsa"];
         HostConfig {
             hostname: name.to_owned(),
             user: std::env::var("USER")
                 .or_else(|_| std::env::var("LOGNAME"))
                 .ok(),
             port: 22,
-            identities: usual_keys
-                .iter()
-                .filter_map(|key| at_home(&format!("~/.ssh/{key}")))
-                .collect(),
+            identities: usual_keys(),
             identities_only: false,
-            identity_agent: std::env::var_os("SSH_AUTH_SOCK")
-                .filter(|path| !path.is_empty())
-                .map(PathBuf::from),
+            identity_agent: agent("SSH_AUTH_SOCK"),
             known_hosts: ["~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"]
                 .iter()
                 .filter_map(|file| at_home(file))
@@ -202,11 +196,17 @@ fn agent(value: &str) -> Option<PathBuf> {
 }
 
 /// Replaces `~/` at the start of a path by the home folder; `None` if that needs `HOME` and it is unset.
-pub(crate) fn at_home(path: &str) -> Option<PathBuf> {
+fn at_home(path: &str) -> Option<PathBuf> {
     match path.strip_prefix("~/") {
         Some(rest) => Some(PathBuf::from(std::env::var_os("HOME")?).join(rest)),
         None => Some(PathBuf::from(path)),
     }
+}
+
+/// The usual private key files, whether they exist or not.
+pub(crate) fn usual_keys() -> Vec<PathBuf> {
+    let usual = ["~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"];
+    usual.into_iter().filter_map(at_home).collect()
 }
 
 /// Text of the `.pub` file next to a private key.

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, connect, getsockopt, socket,
-    sockopt,
+    AddressFamily, SockFlag, SockType, SockaddrStorage, connect, getsockopt, socket, sockopt,
 };
 
 use crate::error::{LaunchError, Stage};
@@ -67,11 +66,7 @@ fn connect_one(address: SocketAddr, until: Instant, line: &Line) -> io::Result<T
     };
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let descriptor = socket(family, SockType::Stream, flags, None)?;
-    let begun = match address {
-        SocketAddr::V4(address) => connect(descriptor.as_raw_fd(), &SockaddrIn::from(address)),
-        SocketAddr::V6(address) => connect(descriptor.as_raw_fd(), &SockaddrIn6::from(address)),
-    };
-    match begun {
+    match connect(descriptor.as_raw_fd(), &SockaddrStorage::from(address)) {
         Ok(()) => {}
         Err(Errno::EINPROGRESS) => settle(&descriptor, until, line)?,
         Err(error) => return Err(error.into()),

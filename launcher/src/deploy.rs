@@ -36,9 +36,7 @@ const CANDIDATES: usize = 3;
 pub(crate) struct Order {
     /// A word that no login shell prints. Every answer begins with it.
     pub(crate) nonce: String,
-    digest: String,
-    size: usize,
-    arch: String,
+    program: Program,
     arguments: Vec<String>,
     remote_dir: Option<String>,
     excluded: BTreeSet<usize>,
@@ -67,9 +65,7 @@ impl Order {
     pub(crate) fn new(program: &Program, arguments: &[String], remote_dir: Option<&str>) -> Order {
         Order {
             nonce: nonce(),
-            digest: program.digest.clone(),
-            size: program.bytes.len(),
-            arch: program.arch.clone(),
+            program: program.clone(),
             arguments: arguments.to_vec(),
             remote_dir: remote_dir.map(str::to_owned),
             excluded: BTreeSet::new(),
@@ -85,11 +81,7 @@ impl Order {
 
     /// Number of folders to try, excluded ones included.
     pub(crate) fn folders(&self) -> usize {
-        if self.remote_dir.is_some() {
-            1
-        } else {
-            CANDIDATES
-        }
+        self.remote_dir.as_ref().map_or(CANDIDATES, |_| 1)
     }
 
     /// Builds the text to write to `/bin/sh -s`.
@@ -107,17 +99,18 @@ impl Order {
             .iter()
             .map(|word| format!(" {}", quoted(word)))
             .collect();
-        let short_digest = &self.digest[..self.digest.len().min(32)];
+        let digest = &self.program.digest;
+        let short_digest = &digest[..digest.len().min(32)];
         SCRIPT
             .replace("@LEFT@", left)
             .replace("@RIGHT@", right)
             .replace("@FILE@", &quoted(&format!("{FOLDER}-{short_digest}")))
-            .replace("@SIZE@", &self.size.to_string())
-            .replace("@ARCH@", &quoted(&self.arch))
+            .replace("@SIZE@", &self.program.bytes.len().to_string())
+            .replace("@ARCH@", &quoted(&self.program.arch))
             .replace("@SKIP@", &skip)
             .replace("@FOLDERS@", &self.folder_cases())
             .replace("@PREFIX@", FOLDER)
-            .replace("@DIGEST@", &self.digest)
+            .replace("@DIGEST@", digest)
             .replace("@FROM@", FROM)
             .replace("@ARGUMENTS@", &arguments)
     }

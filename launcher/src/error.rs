@@ -25,31 +25,28 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// The stage's name, and the stage as a verb phrase.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Stage::Resolve => ("resolve", "resolve the name"),
+            Stage::Connect => ("connect", "connect"),
+            Stage::HostKey => ("host key", "verify the host key"),
+            Stage::Authenticate => ("authenticate", "authenticate"),
+            Stage::Deploy => ("deploy", "deploy"),
+            Stage::Start => ("start", "start the program"),
+            Stage::Hello => ("hello", "complete the hello"),
+        }
+    }
+
     /// The stage as a verb phrase, to follow `cannot`.
     fn attempt(self) -> &'static str {
-        match self {
-            Stage::Resolve => "resolve the name",
-            Stage::Connect => "connect",
-            Stage::HostKey => "verify the host key",
-            Stage::Authenticate => "authenticate",
-            Stage::Deploy => "deploy",
-            Stage::Start => "start the program",
-            Stage::Hello => "complete the hello",
-        }
+        self.words().1
     }
 }
 
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Stage::Resolve => "resolve",
-            Stage::Connect => "connect",
-            Stage::HostKey => "host key",
-            Stage::Authenticate => "authenticate",
-            Stage::Deploy => "deploy",
-            Stage::Start => "start",
-            Stage::Hello => "hello",
-        })
+        f.write_str(self.words().0)
     }
 }
 

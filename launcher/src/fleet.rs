@@ -46,23 +46,19 @@ pub fn start(
     let mut lines = Vec::with_capacity(hosts.len());
     let mut jobs = Vec::with_capacity(hosts.len());
     for (at, host) in hosts.iter().enumerate() {
-        match Line::new() {
+        let line = Line::new().map(Arc::new);
+        lines.push(line.as_ref().ok().cloned());
+        match line {
             Ok(line) => {
-                let line = Arc::new(line);
-                lines.push(Some(Arc::clone(&line)));
                 let tickets = Tickets::among(hosts.len());
                 let report = Report::new(at, events.clone(), tickets, Arc::clone(&line));
-                jobs.push(Job {
-                    host: host.clone(),
-                    line,
-                    report,
-                });
+                let host = host.clone();
+                jobs.push(Job { host, line, report });
             }
             Err(error) => {
                 let error = start_error(&format!("cannot make an event descriptor: {error}"));
                 // A receiver that no longer exists needs no events.
                 drop(events.send((at, Event::Failed(error))));
-                lines.push(None);
             }
         }
     }

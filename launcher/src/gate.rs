@@ -33,14 +33,10 @@ impl Gate {
     /// Waits for a place. Returns `None` once the gate is shut or `given_up` returns true. Every
     /// [`Gate::look`] makes it call `given_up` again.
     pub(crate) fn enter(self: &Arc<Gate>, given_up: impl Fn() -> bool) -> Option<Place> {
-        let mut state = self.lock();
         // The wait is bounded: every host inside leaves by its own deadlines, and `shut` wakes all.
-        while state.free == 0 && !state.shut && !given_up() {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        let waits = |state: &mut State| state.free == 0 && !state.shut && !given_up();
+        let waited = self.changed.wait_while(self.lock(), waits);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         if state.shut || given_up() {
             return None;
         }

@@ -8,7 +8,7 @@ mod expression;
 mod fold;
 mod hostfile;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use environment::from_environment;
 pub use expression::parse;
@@ -19,7 +19,7 @@ pub use hostfile::hostfile;
 pub const MAX_HOSTS: usize = 10_000;
 
 /// One entry of a host list. A name that occurs twice makes two entries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     /// A name or an address, without brackets.
     pub name: String,
@@ -37,10 +37,7 @@ impl Host {
     fn named(name: &str) -> Host {
         Host {
             name: name.to_owned(),
-            user: None,
-            port: None,
-            local: false,
-            attributes: BTreeMap::new(),
+            ..Host::default()
         }
     }
 }
@@ -149,23 +146,17 @@ pub enum HostListError {
 
 /// Removes every entry whose name is in the host list `pattern`. Fails if `pattern` is bad, or names
 /// a host that `hosts` does not contain.
-pub fn exclude(hosts: Vec<Host>, pattern: &str) -> Result<Vec<Host>, HostListError> {
-    let present: std::collections::BTreeSet<&str> =
-        hosts.iter().map(|host| host.name.as_str()).collect();
-    let out = parse(pattern)?;
-    if let Some(stranger) = out
-        .iter()
-        .find(|host| !present.contains(host.name.as_str()))
-    {
-        return Err(HostListError::NotInList {
-            name: stranger.name.clone(),
-        });
+pub fn exclude(mut hosts: Vec<Host>, pattern: &str) -> Result<Vec<Host>, HostListError> {
+    let present: BTreeSet<&String> = hosts.iter().map(|host| &host.name).collect();
+    let mut out = BTreeSet::new();
+    for Host { name, .. } in parse(pattern)? {
+        if !present.contains(&name) {
+            return Err(HostListError::NotInList { name });
+        }
+        out.insert(name);
     }
-    let out: std::collections::BTreeSet<String> = out.into_iter().map(|host| host.name).collect();
-    Ok(hosts
-        .into_iter()
-        .filter(|host| !out.contains(&host.name))
-        .collect())
+    hosts.retain(|host| !out.contains(&host.name));
+    Ok(hosts)
 }
 
 #[cfg(test)]

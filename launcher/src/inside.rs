@@ -64,12 +64,11 @@ pub fn dialogue<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Heard {
     for piece in pieces {
         match dialogue.take(piece) {
             Ok(acts) => acts.into_iter().for_each(|act| heard.take(act)),
-            Err(Refusal::Failed(error)) => {
-                heard.refusal = Some(error.to_string());
-                break;
-            }
-            Err(Refusal::Folder { index, reason }) => {
-                heard.refusal = Some(format!("folder {index}: {reason}"));
+            Err(refusal) => {
+                heard.refusal = Some(match refusal {
+                    Refusal::Failed(error) => error.to_string(),
+                    Refusal::Folder { index, reason } => format!("folder {index}: {reason}"),
+                });
                 break;
             }
         }

@@ -54,17 +54,10 @@ impl KnownKeys {
     /// Adds a file's entries about a host. `file` is the file's name, `text` its content.
     pub(crate) fn read(&mut self, file: &str, text: &str, name: &str, port: u16) {
         let name = name.to_ascii_lowercase();
-        let with_port = match port {
-            USUAL_PORT => name.clone(),
-            _ => format!("[{name}]:{port}"),
-        };
-        for (at, line) in text.lines().enumerate() {
-            if let Some(mut entry) = parse(line, &name, &with_port) {
-                entry.file = file.to_owned();
-                entry.line = at + 1;
-                self.entries.push(entry);
-            }
-        }
+        let with_port = with_port(&name, port);
+        let lines = (1..).zip(text.lines());
+        let entry = |(number, line)| parse(file, number, line, &name, &with_port);
+        self.entries.extend(lines.filter_map(entry));
     }
 
     /// Judges a key. An entry for another port counts only if it has this very key.
@@ -135,8 +128,16 @@ pub(crate) fn type_of(blob: &[u8]) -> String {
     named().unwrap_or_default()
 }
 
-/// Parses a line; `None` if it is not about the host. The caller sets file and line number.
-fn parse(line: &str, name: &str, with_port: &str) -> Option<Entry> {
+/// The name of a host in a file of known keys: with the port, if it is not the usual one.
+pub(crate) fn with_port(name: &str, port: u16) -> String {
+    match port {
+        USUAL_PORT => name.to_owned(),
+        _ => format!("[{name}]:{port}"),
+    }
+}
+
+/// Parses a line; `None` if it is not about the host.
+fn parse(file: &str, number: usize, line: &str, name: &str, with_port: &str) -> Option<Entry> {
     let mut words = line.split_ascii_whitespace();
     let mut first = words.next().filter(|word| !word.starts_with('#'))?;
     let marker = match first {
@@ -158,8 +159,8 @@ fn parse(line: &str, name: &str, with_port: &str) -> Option<Entry> {
         exact,
         key_type,
         blob,
-        file: String::new(),
-        line: 0,
+        file: file.to_owned(),
+        line: number,
     })
 }
 

@@ -1,8 +1,17 @@
-//! The data that all hosts of a launch share.
+//! The data that all hosts of a launch share, and the session with a host's shell that follows from it.
 
+use std::time::Duration;
+
+use crate::deploy::Order;
+use crate::error::Stage;
 use crate::hosts::Host;
 use crate::program::Program;
 use crate::secrets::Secrets;
+use crate::session::carrier::Carrier;
+use crate::session::dialogue::Dialogue;
+use crate::session::drive::{Limits, Outcome, Path, drive};
+use crate::session::line::Line;
+use crate::session::report::Report;
 use crate::settings::Settings;
 
 /// The data that all hosts share.
@@ -26,5 +35,27 @@ impl Plan {
             program,
             secrets,
         }
+    }
+
+    /// Runs a session with a host's shell, which gets the script of `order`. `answer` is the time limit
+    /// of its first answer, and the stage to blame if that is missing.
+    pub(crate) fn drive_shell(
+        &self,
+        carrier: &mut dyn Carrier,
+        order: &Order,
+        answer: (Stage, Duration),
+        path: Path<'_>,
+        line: &Line,
+        report: &mut Report,
+    ) -> Outcome {
+        let Program { bytes, arch, .. } = &self.program;
+        let dialogue = Dialogue::with_shell(order, &self.settings.magic, bytes, arch);
+        let limits = Limits {
+            answer,
+            store: self.settings.deadlines.deploy,
+            start: self.settings.deadlines.start,
+        };
+        let script = Some(order.script().into_bytes());
+        drive(carrier, dialogue, script, line, report, limits, path)
     }
 }

@@ -29,22 +29,20 @@ pub(crate) fn resolve(
         None => look_up(name, port, limit, line)?,
     };
     let mut wanted: Vec<SocketAddr> = Vec::new();
-    for address in all {
-        let fits = match family {
-            Family::Any => true,
-            Family::V4 => address.is_ipv4(),
-            Family::V6 => address.is_ipv6(),
-        };
-        if fits && !wanted.contains(&address) {
+    let (fits, none): (fn(&SocketAddr) -> bool, &str) = match family {
+        Family::Any => (|_| true, "no address"),
+        Family::V4 => (SocketAddr::is_ipv4, "no IPv4 address"),
+        Family::V6 => (SocketAddr::is_ipv6, "no IPv6 address"),
+    };
+    for address in all.into_iter().filter(fits) {
+        if !wanted.contains(&address) {
             wanted.push(address);
         }
     }
-    match (wanted.is_empty(), family) {
-        (false, _) => Ok(wanted),
-        (true, Family::V4) => Err(no_address("no IPv4 address")),
-        (true, Family::V6) => Err(no_address("no IPv6 address")),
-        (true, Family::Any) => Err(no_address("no address")),
+    if wanted.is_empty() {
+        return Err(no_address(none));
     }
+    Ok(wanted)
 }
 
 fn no_address(text: &str) -> LaunchError {

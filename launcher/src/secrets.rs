@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base64::decode;
-use crate::config::at_home;
+use crate::config::usual_keys;
 use crate::settings::Settings;
 
 #[derive(Default)]
@@ -56,16 +56,13 @@ fn keys_to_open(settings: &Settings) -> Vec<PathBuf> {
             .cloned()
             .collect();
     }
-    let usual = ["~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"];
-    let present: Vec<(PathBuf, bool)> = usual
-        .iter()
-        .filter_map(|key| at_home(key))
-        .filter_map(|key| encryption(&key).map(|encrypted| (key, encrypted)))
-        .collect();
-    if present.iter().any(|(_, encrypted)| !encrypted) {
+    let mut present = usual_keys();
+    present.retain(|key| encryption(key).is_some());
+    if present.iter().any(|key| encryption(key) == Some(false)) {
         return Vec::new();
     }
-    present.into_iter().map(|(key, _)| key).take(1).collect()
+    present.truncate(1);
+    present
 }
 
 /// True if a private key file is encrypted; `None` if it cannot be read.

@@ -10,19 +10,18 @@ use std::time::{Duration, Instant};
 use ssh2::{ErrorCode, MethodType, Session};
 
 use crate::alone::{FreedAlone, alone};
-use crate::auth::{Denied, authenticate};
+use crate::auth::{Denied, Login};
 use crate::backoff::Backoff;
 use crate::config::{HostConfig, Strictness};
 use crate::connect::connect_any;
 use crate::deploy::Order;
 use crate::error::{LaunchError, Stage};
-use crate::known::{KnownKeys, Verdict, fingerprint, type_of};
+use crate::known::{KnownKeys, Verdict, fingerprint, type_of, with_port};
 use crate::pace::{Pace, Unsettled};
 use crate::plan::Plan;
 use crate::resolve::resolve;
 use crate::session::channel::ChannelCarrier;
-use crate::session::dialogue::Dialogue;
-use crate::session::drive::{Limits, Outcome, Path, drive, seconds};
+use crate::session::drive::{Outcome, Path, seconds};
 use crate::session::line::Line;
 use crate::session::report::Report;
 
@@ -33,6 +32,16 @@ pub(crate) enum Trouble {
     Failed(LaunchError),
     /// The OpenSSH client can succeed. Without that client `error` is final.
     Detour { reason: String, error: LaunchError },
+}
+
+impl Trouble {
+    /// The OpenSSH client can succeed where this failed.
+    fn detour(error: LaunchError) -> Trouble {
+        Trouble::Detour {
+            reason: error.text.clone(),
+            error,
+        }
+    }
 }
 
 impl From<LaunchError> for Trouble {
@@ -64,45 +73,21 @@ pub(crate) fn attempt(
     report.stage(Stage::HostKey);
     check_host_key(&session, config, &known, plan, report)?;
     report.stage(Stage::Authenticate);
-    let pace = Pace {
+    let within = |limit: Duration| Pace {
         socket: &socket,
-        until: Instant::now() + deadlines.authenticate,
+        until: Instant::now() + limit,
         line,
     };
-    log_in(&session, config, plan, &pace)?;
+    log_in(&session, config, plan, &within(deadlines.authenticate))?;
     report.stage(Stage::Deploy);
-    let pace = Pace {
-        socket: &socket,
-        until: Instant::now() + deadlines.deploy,
-        line,
-    };
-    let channel = open_shell(&session, &pace)?;
+    let channel = open_shell(&session, &within(deadlines.deploy))?;
     let mut carrier = ChannelCarrier::new(session, channel, Arc::clone(&socket));
-    let dialogue = Dialogue::with_shell(
-        order,
-        &plan.settings.magic,
-        &plan.program.bytes,
-        &plan.program.arch,
-    );
-    let limits = Limits {
-        answer: (Stage::Deploy, deadlines.deploy),
-        store: deadlines.deploy,
-        start: deadlines.start,
-    };
     let path = Path {
         transport: "ssh2",
         address: Some(address.ip()),
     };
-    let script = Some(order.script().into_bytes());
-    Ok(drive(
-        &mut carrier,
-        dialogue,
-        script,
-        line,
-        report,
-        limits,
-        path,
-    ))
+    let answer = (Stage::Deploy, deadlines.deploy);
+    Ok(plan.drive_shell(&mut carrier, order, answer, path, line, report))
 }
 
 /// Connects and does the SSH handshake. A server with too many logins at once drops some
@@ -139,16 +124,10 @@ fn connect(
             }
             Unsettled::Ssh(error) => error,
         };
-        let failed = LaunchError::new(
-            Stage::Connect,
-            format!("the SSH server and we do not agree: {}", error.message()),
-        );
         if !dropped_by_server(&error) {
-            let reason = failed.text.clone();
-            return Err(Trouble::Detour {
-                reason,
-                error: failed,
-            });
+            let text = format!("the SSH server and we do not agree: {}", error.message());
+            let error = LaunchError::new(Stage::Connect, text);
+            return Err(Trouble::detour(error));
         }
         if !backoff.wait(line) {
             let text = format!(
@@ -293,11 +272,7 @@ fn refusal(verdict: &Verdict, blob: &[u8], config: &HostConfig, plan: &Plan) -> 
         }
         Verdict::Changed { file, line } => {
             let (known_name, known_port) = known_as(config);
-            let entry = if known_port == 22 {
-                known_name.to_owned()
-            } else {
-                format!("[{known_name}]:{known_port}")
-            };
+            let entry = with_port(known_name, known_port);
             new(format!("the host's key has changed to {shown}, another one is known ({file} line {line})")).hint(format!(
                 "someone may be listening; if the host was set up anew: ssh-keygen -R '{entry}' -f {file}"
             ))
@@ -325,35 +300,33 @@ fn log_in(
         let error = LaunchError::new(Stage::Authenticate, "no user is known");
         return Err(error.hint("name one: --user USER or user@host").into());
     };
-    let named_keys = !plan.settings.identities.is_empty();
-    let Err(denied) = authenticate(session, user, config, &plan.secrets, named_keys, pace) else {
+    let login = Login {
+        session,
+        user,
+        config,
+        secrets: &plan.secrets,
+        named_keys: !plan.settings.identities.is_empty(),
+        pace,
+    };
+    let Err(denied) = login.authenticate() else {
         return Ok(());
     };
     if pace.line.aborted() {
         return Err(LaunchError::new(Stage::Authenticate, "aborted").into());
     }
-    let error = denial(
-        user,
-        denied,
-        plan.settings.deadlines.authenticate,
-        pace.until,
-    );
+    let limit = plan.settings.deadlines.authenticate;
+    let error = denial(user, denied, limit, pace.until);
     if plan.secrets.password.is_some() {
         // The OpenSSH client would have to ask for the password again, in every session.
         return Err(error.into());
     }
-    Err(Trouble::Detour {
-        reason: error.text.clone(),
-        error,
-    })
+    Err(Trouble::detour(error))
 }
 
 fn denial(user: &str, denied: Denied, limit: Duration, until: Instant) -> LaunchError {
     if Instant::now() >= until {
-        return LaunchError::new(
-            Stage::Authenticate,
-            format!("timed out after {}", seconds(limit)),
-        );
+        let text = format!("timed out after {}", seconds(limit));
+        return LaunchError::new(Stage::Authenticate, text);
     }
     let tried = match denied.tried.is_empty() {
         true => "no key and no agent to try".to_owned(),

@@ -135,43 +135,32 @@ impl Board {
         let words = shape.words(text);
         let region = NamedRegion::create(name, words * 8)?;
         let board = Self { region, shape };
-        board.describe(text_at, text);
-        board.word(AT_VERSION).store(VERSION, Relaxed);
-        board.word(AT_WORDS).store(words as u64, Relaxed);
         let owner = process::own_pid();
-        board
-            .word(AT_OWNER)
-            .store(u64::from(owner.unsigned_abs()), Relaxed);
-        board
-            .word(AT_OWNER_START)
-            .store(process::start_time(owner).unwrap_or(0), Relaxed);
-        board
-            .word(AT_PID_SPACE)
-            .store(process::pid_space(), Relaxed);
-        // The magic word comes last: a reader that sees it sees the rest.
-        board.word(AT_MAGIC).store(MAGIC, Release);
-        Ok(board)
-    }
-
-    fn describe(&self, text_at: usize, text: &str) {
-        let shape = self.shape;
         for (at, value) in [
-            (AT_BOUNDARIES, shape.boundaries),
-            (AT_SENDS, shape.sends),
-            (AT_RECEIVES, shape.receives),
-            (AT_ENDS, shape.ends_at()),
-            (AT_TEXT, text_at),
-            (AT_TEXT_BYTES, text.len()),
+            (AT_BOUNDARIES, shape.boundaries as u64),
+            (AT_SENDS, shape.sends as u64),
+            (AT_RECEIVES, shape.receives as u64),
+            (AT_ENDS, shape.ends_at() as u64),
+            (AT_TEXT, text_at as u64),
+            (AT_TEXT_BYTES, text.len() as u64),
+            (AT_MADE, clock::monotonic_ns()),
+            (AT_VERSION, VERSION),
+            (AT_WORDS, words as u64),
+            (AT_OWNER, u64::from(owner.unsigned_abs())),
+            (AT_OWNER_START, process::start_time(owner).unwrap_or(0)),
+            (AT_PID_SPACE, process::pid_space()),
         ] {
-            self.word(at).store(value as u64, Relaxed);
+            board.word(at).store(value, Relaxed);
         }
-        self.word(AT_MADE).store(clock::monotonic_ns(), Relaxed);
         for (index, part) in text.as_bytes().chunks(8).enumerate() {
             let mut bytes = [0; 8];
             bytes[..part.len()].copy_from_slice(part);
-            self.word(text_at + index)
-                .store(u64::from_le_bytes(bytes), Relaxed);
+            let word = board.word(text_at + index);
+            word.store(u64::from_le_bytes(bytes), Relaxed);
         }
+        // The magic word comes last: a reader that sees it sees the rest.
+        board.word(AT_MAGIC).store(MAGIC, Release);
+        Ok(board)
     }
 
     fn word(&self, index: usize) -> &AtomicU64 {
@@ -318,9 +307,8 @@ impl Board {
 
     /// Records the CPU time of a phase. Called by the phase process.
     pub(crate) fn note_phase_cpu(&self, phase: usize) {
-        let cpu = usage::own_cpu();
         self.word(AT_PHASE_CPU + phase % PHASE_CPU_WORDS)
-            .store(cpu.user_ns + cpu.system_ns, Relaxed);
+            .store(usage::own_cpu_ns(), Relaxed);
     }
 
     /// CPU time of a phase as last recorded, in nanoseconds.
@@ -351,20 +339,9 @@ impl Board {
 
     /// All link ends with role, boundary and slot; senders precede receivers at each boundary.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
-        let Shape {
-            boundaries,
-            sends,
-            receives,
-            ..
-        } = self.shape;
-        (0..boundaries).flat_map(move |boundary| {
-            [(EndRole::Sender, sends), (EndRole::Receiver, receives)]
-                .into_iter()
-                .flat_map(move |(role, slots)| {
-                    (0..slots)
-                        .map(move |slot| (role, boundary, slot, self.end(role, boundary, slot)))
-                })
-        })
+        let (begin, end) = (self.shape.ends_at(), self.shape.ends_end());
+        let words = self.region.words(begin * 8, end - begin);
+        ends(words, self.shape.sends, self.shape.receives)
     }
 
     /// Number of link ends in `state` or beyond.
@@ -373,6 +350,23 @@ impl Board {
             .filter(|(_, _, _, end)| end.state() >= state)
             .count()
     }
+}
+
+/// The link ends of all boundaries, which have these words.
+pub(super) fn ends(
+    words: &[AtomicU64],
+    sends: usize,
+    receives: usize,
+) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
+    let numbered = words.chunks(END_WORDS).enumerate();
+    numbered.map(move |(number, words)| {
+        let (boundary, place) = (number / (sends + receives), number % (sends + receives));
+        let (role, slot) = match place.checked_sub(sends) {
+            None => (EndRole::Sender, place),
+            Some(slot) => (EndRole::Receiver, slot),
+        };
+        (role, boundary, slot, LinkEnd { words })
+    })
 }
 
 fn pack_address(address: SocketAddr) -> [u64; 4] {
@@ -407,14 +401,6 @@ fn unpack_address([head, high, low, scope]: [u64; 4]) -> Option<SocketAddr> {
 #[derive(Clone, Copy)]
 pub(crate) struct LinkEnd<'board> {
     words: &'board [AtomicU64],
-}
-
-impl<'board> LinkEnd<'board> {
-    /// A link end over a copy of its words.
-    pub(super) fn of_words(words: &'board [AtomicU64]) -> Self {
-        assert_eq!(words.len(), END_WORDS, "a link end has its number of words");
-        Self { words }
-    }
 }
 
 impl LinkEnd<'_> {
@@ -538,17 +524,14 @@ impl LinkEnd<'_> {
             bytes,
             activity_ns,
             cpu_ns: self.words[END_CPU].load(Relaxed),
-            run_delay_ns: 0,
-            turns: 0,
-            is_ready: false,
+            ..EndCount::default()
         }
     }
 
     /// Records CPU time and, for TCP, the kernel's statistics. `place` is 0 and 1 for the window's edges, 2 for the
     /// end.
     pub(crate) fn note(&self, place: usize, tcp: Option<TcpInfo>) {
-        let cpu = usage::own_cpu();
-        self.words[END_CPU].store(cpu.user_ns + cpu.system_ns, Relaxed);
+        self.words[END_CPU].store(usage::own_cpu_ns(), Relaxed);
         let Some(info) = tcp else { return };
         let start = END_TCP + place.min(2) * TCP_WORDS;
         for (word, value) in self.words[start + 1..].iter().zip(info.values()) {

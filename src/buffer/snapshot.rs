@@ -13,9 +13,9 @@ use crate::record::EndRole;
 use crate::sys::{memory, process};
 
 use super::board::{
-    AT_BOOK, AT_BOUNDARIES, AT_DONE, AT_ENDS, AT_GO, AT_MADE, AT_MAGIC, AT_OWNER, AT_OWNER_START,
-    AT_PID_SPACE, AT_RECEIVES, AT_SENDS, AT_STOP, AT_TEXT, AT_TEXT_BYTES, AT_VERSION, AT_WORDS,
-    END_WORDS, EndState, HEADER_WORDS, LinkEnd, MAGIC, VERSION,
+    self, AT_BOOK, AT_BOUNDARIES, AT_DONE, AT_ENDS, AT_GO, AT_MADE, AT_MAGIC, AT_OWNER,
+    AT_OWNER_START, AT_PID_SPACE, AT_RECEIVES, AT_SENDS, AT_STOP, AT_TEXT, AT_TEXT_BYTES,
+    AT_VERSION, AT_WORDS, END_WORDS, EndState, HEADER_WORDS, LinkEnd, MAGIC, VERSION,
 };
 
 /// Reason why a segment cannot be read.
@@ -54,9 +54,8 @@ impl Snapshot {
     pub(crate) fn read(name: &str) -> Result<Self, SnapshotError> {
         let (words, user) = read(name, LIMIT_BYTES)?;
         check_head(&words)?;
-        let word = |index: usize| words[index].load(Acquire);
         let number = |index: usize| {
-            usize::try_from(word(index))
+            usize::try_from(words[index].load(Acquire))
                 .ok()
                 .filter(|number| *number <= LIMIT_BYTES)
                 .ok_or(SnapshotError::Unreadable)
@@ -142,28 +141,18 @@ impl Snapshot {
 
     /// All link ends with role, boundary and slot; senders precede receivers at each boundary.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
-        let of_boundary = self.sends + self.receives;
-        let words = &self.words[self.ends_at..][..self.boundaries * of_boundary * END_WORDS];
-        words
-            .chunks(END_WORDS)
-            .enumerate()
-            .map(move |(number, words)| {
-                let (boundary, place) = (number / of_boundary, number % of_boundary);
-                let (role, slot) = match place.checked_sub(self.sends) {
-                    None => (EndRole::Sender, place),
-                    Some(slot) => (EndRole::Receiver, slot),
-                };
-                (role, boundary, slot, LinkEnd::of_words(words))
-            })
+        let words = &self.words[self.ends_at..][..self.number_of_ends() * END_WORDS];
+        board::ends(words, self.sends, self.receives)
+    }
+
+    fn number_of_ends(&self) -> usize {
+        self.boundaries * (self.sends + self.receives)
     }
 
     /// Number of link ends in `state` or beyond, and number of all link ends.
     pub(crate) fn count_at_least(&self, state: EndState) -> (usize, usize) {
         let reached = self.ends().filter(|(_, _, _, end)| end.state() >= state);
-        (
-            reached.count(),
-            self.boundaries * (self.sends + self.receives),
-        )
+        (reached.count(), self.number_of_ends())
     }
 }
 

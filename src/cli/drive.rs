@@ -188,12 +188,12 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     }
     let record = controller::run(spec.plan, &spec.hosts, &conditions, &mut observers);
     progress.close_table();
-    let journal = journal.and_then(|journal| journal.failure());
-    let samples = samples.and_then(|samples| samples.failure());
+    let files = [journal.map(|one| one.file), samples.map(|one| one.file)];
+    let failures = files.iter().flatten().filter_map(store::Growing::failure);
     Ok(Done {
         record,
         folder,
-        failures: journal.into_iter().chain(samples).collect(),
+        failures: failures.map(ToString::to_string).collect(),
     })
 }
 

@@ -67,7 +67,8 @@ struct Minute {
 
 /// Writes the journal.
 pub(super) struct Journal {
-    file: Growing,
+    /// Its file, which knows whether it is incomplete.
+    pub file: Growing,
     identity: Identity,
     minute: Option<Minute>,
 }
@@ -80,11 +81,6 @@ impl Journal {
             identity,
             minute: None,
         })
-    }
-
-    /// Reason why the journal is incomplete, if it is.
-    pub(super) fn failure(&self) -> Option<String> {
-        self.file.failure().map(ToString::to_string)
     }
 
     fn second(&mut self, second: &Second) {

@@ -3,6 +3,8 @@
 pub(super) mod fabrics;
 pub(super) mod plans;
 
+use std::path::Path;
+
 use super::args::latency::{LatencyArguments, LatencyCommand, RunArguments};
 use super::drive::{self, Output};
 use super::resolve;
@@ -23,7 +25,7 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<u8, u8> {
 /// Measures latencies and calculates the results; returns the exit code.
 fn measured(words: &RunArguments, locate: bool) -> Result<u8, u8> {
     let output = Output {
-        folder: Some(words.folder()),
+        folder: Some(words.results.folder.as_deref().unwrap_or(Path::new("."))),
         ..Output::of(&words.results, &words.launch)
     };
     drive::drive(&output, |before| {

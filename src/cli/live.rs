@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::controller::{LinkSample, Observer, RunEvent};
-use crate::plan::{Bound, Test};
+use crate::plan::Test;
 use crate::record::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX, Second};
 use crate::stats::series::Series;
 use crate::store;
@@ -90,23 +90,7 @@ impl LiveDocument {
     }
 }
 
-/// A pipeline test that begins.
-fn begun(number: usize, of: usize, test: &Test) -> LiveTest {
-    let planned_s = match test.bound {
-        Bound::Time {
-            warmup_ns,
-            window_ns,
-        } => Some(warmup_ns.saturating_add(window_ns).div_ceil(SECOND_NS)),
-        Bound::Volume { .. } | Bound::Files => None,
-    };
-    let what = format!("{}, {} phases", test.pattern, test.phases);
-    LiveTest {
-        planned_s,
-        ..part(number, of, what)
-    }
-}
-
-/// A part of the work of ranks: number `number` of `of`.
+/// A part of the work: number `number` of `of`.
 fn part(number: usize, of: usize, what: String) -> LiveTest {
     LiveTest {
         number,
@@ -128,7 +112,14 @@ impl Observer for LiveDocument {
             RunEvent::Hosts { plan, .. } => {
                 self.live.nodes = plan.nodes.iter().map(|node| node.label.clone()).collect();
             }
-            RunEvent::Test { number, of, test } => self.live.test = Some(begun(number, of, test)),
+            RunEvent::Test { number, of, test } => {
+                let what = format!("{}, {} phases", test.pattern, test.phases);
+                let planned_ns = test.bound.duration_ns();
+                self.live.test = Some(LiveTest {
+                    planned_s: planned_ns.map(|ns| ns.div_ceil(SECOND_NS)),
+                    ..part(number, of, what)
+                });
+            }
             RunEvent::Second { test, second } => self.second(test, second),
             RunEvent::Step { progress, .. } => {
                 let what = format!("steps of round {}", progress.number + 1);

@@ -198,10 +198,7 @@ impl Reader<'_> {
     }
 
     fn loss(&self, table: &DeTable<'_>) -> Result<Option<f64>, PlanFileError> {
-        let entry = table
-            .iter()
-            .find(|(key, _)| key.get_ref().as_ref() == "loss");
-        let Some((key, value)) = entry else {
+        let Some((key, value)) = table.get_key_value("loss") else {
             return Ok(None);
         };
         let number = match value.get_ref() {
@@ -310,7 +307,7 @@ impl Reader<'_> {
             let DeValue::Table(table) = entry.get_ref() else {
                 return Err(self.wrong(at, "tests", "not a table: write [[tests]]"));
             };
-            let (mut repeat, mut held) = (1, false);
+            let (mut repeat, mut held) = (None, false);
             for (key, value) in table {
                 let (name, at) = (key.get_ref().as_ref(), key.span().start);
                 let shown = format!("tests.{name}");
@@ -318,9 +315,9 @@ impl Reader<'_> {
                     "repeat" => {
                         let count = integer(value.get_ref())
                             .filter(|count| (1..=MOST_REPEATS).contains(count));
-                        repeat = count.ok_or_else(|| {
+                        repeat = Some(count.ok_or_else(|| {
                             self.wrong(at, &shown, format!("not a number from 1 to {MOST_REPEATS}"))
-                        })?;
+                        })?);
                     }
                     "held" => {
                         held = value
@@ -362,12 +359,7 @@ impl Reader<'_> {
             let what = "hosts are named twice: keep it, or [[hosts]]";
             return Err(self.wrong(*at, &format!("run.{key}"), what));
         }
-        let one = [Planned {
-            at: 0,
-            table: None,
-            repeat: 1,
-            held: false,
-        }];
+        let one = [Planned::default()];
         let planned = if tests.is_empty() { &one[..] } else { tests };
         let seed = process::seed();
         let mut found: Option<RunSpec> = None;
@@ -381,7 +373,7 @@ impl Reader<'_> {
             let spec = resolve::parse(&arguments, seed, &process::here()).map_err(|error| {
                 self.wrong(place(&keys, &error.to_string(), test.at), "", error)
             })?;
-            let rounds = (0..test.repeat).flat_map(|_| spec.plan.tests());
+            let rounds = (0..test.repeat.unwrap_or(1)).flat_map(|_| spec.plan.tests());
             let mut own: Vec<Test> = rounds.cloned().collect();
             if test.held {
                 if own.iter().any(|test| test.phases > 2) {
@@ -433,12 +425,13 @@ fn place(keys: &Keys, sentence: &str, otherwise: usize) -> usize {
 }
 
 /// A test as written in a plan file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Planned<'a> {
     at: usize,
     /// Options of this test; `None` if it has those of the run alone.
     table: Option<&'a DeTable<'a>>,
-    repeat: i64,
+    /// Number of times; once if nothing is said.
+    repeat: Option<i64>,
     held: bool,
 }
 

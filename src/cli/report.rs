@@ -71,7 +71,9 @@ pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
     let report = (words.format.row().write)(&source);
     let mut report = report.map_err(|error| fail(&error, exit::BUG))?;
     if words.format == Format::Text {
-        report += &seal(&kept);
+        // A printed sheet identifies its file.
+        let (path, digest) = (kept.path.display(), &kept.digest);
+        report += &format!("record {path}  sha256 {digest}\n");
     }
     Ok(keep_result(&words.output, report))
 }
@@ -105,12 +107,6 @@ fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8
 fn records(names: &[String], folder: &Path) -> Result<Vec<Record>, u8> {
     let records = names.iter().map(|name| Ok(read(name, folder)?.record));
     records.collect()
-}
-
-/// Path and digest of the record, so that a printed sheet identifies its file.
-fn seal(kept: &Kept) -> String {
-    let (path, digest) = (kept.path.display(), &kept.digest);
-    format!("record {path}  sha256 {digest}\n")
 }
 
 /// Lists runs; returns the exit code.

@@ -48,26 +48,23 @@ struct Earlier {
 /// Makes a request begin after the last complete test of a run. Fails if the run does not match the spec.
 pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(), String> {
     let earlier = read(name, folder)?;
+    let run = &earlier.name;
     let program =
         Program::current().map_err(|error| format!("cannot read the own executable: {error}"))?;
     let now = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digest);
     let then = earlier
         .seal
-        .ok_or_else(|| format!("{} was not made by a plan that was sealed", earlier.name))?;
+        .ok_or_else(|| format!("{run} was not made by a plan that was sealed"))?;
     if let Some((then, now)) = seal::difference(&then, &now) {
         return Err(format!(
-            "{} cannot go on: it was made with {then:?}, now it is {now:?}",
-            earlier.name
+            "{run} cannot go on: it was made with {then:?}, now it is {now:?}"
         ));
     }
     let labels = |plan: &RunPlan| -> Vec<String> {
         plan.nodes.iter().map(|node| node.label.clone()).collect()
     };
     if labels(&earlier.plan) != labels(&spec.plan) {
-        return Err(format!(
-            "{} cannot go on: hosts were left out of it",
-            earlier.name
-        ));
+        return Err(format!("{run} cannot go on: hosts were left out of it"));
     }
     // Tests count in the plan's order and without gaps. Second looks at suspects are repeated.
     let is_planned = |test: &&TestRecord| {
@@ -98,13 +95,10 @@ pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(),
         .map(|(_, test)| test.clone())
         .collect();
     if earlier.whole {
-        return Err(format!(
-            "{} is whole: there is nothing to go on with",
-            earlier.name
-        ));
+        return Err(format!("{run} is whole: there is nothing to go on with"));
     }
     if tests.is_empty() {
-        return Err(format!("{} has no whole test: begin anew", earlier.name));
+        return Err(format!("{run} has no whole test: begin anew"));
     }
     // The earlier plan also holds the rate limits of links, which were calculated once the hosts were known.
     let own = spec.plan.tests_mut().iter_mut();

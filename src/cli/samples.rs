@@ -7,7 +7,8 @@ use crate::store::{Growing, StoreError};
 
 /// Writes the samples.
 pub(super) struct Samples {
-    file: Growing,
+    /// Its file, which knows whether it is incomplete.
+    pub file: Growing,
     labels: Vec<String>,
     rails: usize,
     seconds: u64,
@@ -24,11 +25,6 @@ impl Samples {
             rails: 1,
             seconds: 0,
         })
-    }
-
-    /// Reason why the table is incomplete, if it is.
-    pub(super) fn failure(&self) -> Option<String> {
-        self.file.failure().map(ToString::to_string)
     }
 
     fn line(&self, sample: &LinkSample) -> String {
@@ -54,15 +50,7 @@ impl Observer for Samples {
                 self.file.append(&lines, false);
             }
             RunEvent::Second { .. } => self.seconds += 1,
-            RunEvent::Notice(_)
-            | RunEvent::Stage(_)
-            | RunEvent::Test { .. }
-            | RunEvent::Tested(_)
-            | RunEvent::Round(_)
-            | RunEvent::Step { .. }
-            | RunEvent::Table { .. }
-            | RunEvent::Line { .. }
-            | RunEvent::Held(_) => {}
+            _ => {}
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::exit;
-use crate::record::Trouble;
+use crate::record::{Sighting, Trouble, TroubleKind};
 use crate::report::status::{self, View};
 
 use super::args::StatusArguments;
@@ -56,8 +56,8 @@ fn look_twice(visiting: &mut Visiting) -> Vec<View> {
 }
 
 /// A sighting as its own second reading, which must not count the swept leftovers again.
-fn still((host, seen): (String, crate::record::Sighting)) -> (String, crate::record::Sighting) {
-    (host, crate::record::Sighting { swept: 0, ..seen })
+fn still((host, seen): (String, Sighting)) -> (String, Sighting) {
+    (host, Sighting { swept: 0, ..seen })
 }
 
 /// Ends the visit, prints the text, and names the hosts that could not be visited; returns the exit code.
@@ -81,12 +81,7 @@ fn end_run(mut visiting: Visiting, given: &str, names: &str) -> u8 {
         Ok(text) => tell(&format!("{text}\n")).max(code),
         Err((own, text)) => {
             complain(&text);
-            // A run that is not found can be on a host that was not reached.
-            if own == exit::USAGE && code != exit::OK {
-                code
-            } else {
-                own
-            }
+            visit::code_of(own, code)
         }
     }
 }
@@ -102,13 +97,10 @@ fn end_and_wait(visiting: &mut Visiting, given: &str, names: &str) -> Result<Str
         for answer in answers {
             match answer.refused {
                 None => hosts.push(host.clone()),
-                Some(why) => refused.push(Trouble {
-                    node: host.clone(),
-                    ..Trouble::own(
-                        crate::record::TroubleKind::Resource,
-                        format!("cannot end run {run}: {why}"),
-                    )
-                }),
+                Some(why) => {
+                    let what = format!("cannot end run {run}: {why}");
+                    refused.push(Trouble::of_node(TroubleKind::Resource, &host, what));
+                }
             }
         }
     }

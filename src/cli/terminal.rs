@@ -98,11 +98,10 @@ pub(super) struct Terminal {
 impl Terminal {
     /// Makes a terminal. `quiet` suppresses everything but results; `taken` is true if standard output carries a result file.
     pub(super) fn new(quiet: bool, taken: bool) -> Self {
-        let live = io::stderr().is_terminal();
         Self {
             quiet,
             taken,
-            live,
+            live: io::stderr().is_terminal(),
             line_open: false,
             lost: false,
         }
@@ -148,16 +147,12 @@ impl Terminal {
 
     /// Replaces the live line; prints a line if there is none.
     pub(super) fn live_line(&mut self, text: &str) {
-        if self.quiet {
-            return;
+        if self.quiet || !self.live {
+            return self.aside(text);
         }
-        if self.live {
-            self.line_open = true;
-            clear_line();
-            write_all(&mut io::stderr().lock(), text);
-        } else {
-            write_all(&mut io::stderr().lock(), &format!("{text}\n"));
-        }
+        self.line_open = true;
+        clear_line();
+        write_all(&mut io::stderr().lock(), text);
     }
 
     /// Shows a stage on the live line.

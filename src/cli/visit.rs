@@ -144,6 +144,14 @@ pub(super) fn complain_of(troubles: &[Trouble]) -> u8 {
     }
 }
 
+/// Exit code of a visit that ended with `own`: a run that is not found can be on a host that was not reached.
+pub(super) fn code_of(own: u8, unreached: u8) -> u8 {
+    match own {
+        exit::USAGE if unreached != exit::OK => unreached,
+        own => own,
+    }
+}
+
 /// Observer that prints only notices.
 struct Aside;
 

@@ -54,20 +54,11 @@ pub(super) fn run(words: &WatchArguments) -> Result<u8, u8> {
         (_, Ok(nix::libc::SIGINT)) => exit::OK,
         (_, Ok(signal)) if signal > 0 => exit::by_signal(signal),
         (Ok(()), _) => unreached,
-        (Err((exit::USAGE, text)), _) => {
-            complain(&text);
-            // A run that is not found can be on a host that was not reached.
-            if unreached == exit::OK {
-                exit::USAGE
-            } else {
-                unreached
-            }
-        }
         (Err((code, text)), _) => {
             if !text.is_empty() {
                 complain(&text);
             }
-            code
+            visit::code_of(code, unreached)
         }
     })
 }

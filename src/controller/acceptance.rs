@@ -24,25 +24,17 @@ impl RunState<'_> {
                 if self.outcome.tests().is_empty() {
                     return Err(Trouble::own(TroubleKind::Usage, late).into());
                 }
-                self.sessions.notice(&late);
+                self.sessions.log.notice(late);
                 self.tell_notices();
                 return Ok(());
             }
-            let outcome = self.one_test(number);
-            if let Err(halt) = outcome {
-                self.sessions.note(halt);
+            if let Err(halt) = self.one_test(number) {
+                self.sessions.log.note(halt);
                 if self.sessions.has_begun() {
                     // Everything measured so far belongs in the record.
                     self.sessions.gather_reports();
                     let offsets = self.sessions.offsets();
-                    let test = assemble::test(
-                        &self.plan,
-                        number,
-                        &self.hosts,
-                        &self.sessions,
-                        &offsets,
-                        &offsets,
-                    );
+                    let test = assemble::test(self, number, &offsets, &offsets);
                     self.keep(test);
                 }
                 return Err(Halt::Noted);

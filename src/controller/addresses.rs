@@ -31,13 +31,7 @@ pub(super) fn choose(
     let mut without: Vec<(&str, String)> = Vec::new();
     for (node, host) in nodes.iter().zip(seen) {
         let of_rail = |rail| -> Result<DataPort, String> {
-            let wanted = Wanted {
-                given: node.data.get(rail).copied(),
-                network: network.networks.get(rail).copied(),
-                interface: network.interfaces.get(rail).map(String::as_str),
-                family: network.family,
-            };
-            let address = address_of(&wanted, host, one_host, remote)?;
+            let address = address_of(node, network, rail, host, one_host, remote)?;
             let interface = interface_of(host.facts, address);
             let interface = interface.map(|interface| interface.name.clone());
             Ok(DataPort { address, interface })
@@ -129,36 +123,30 @@ pub(super) fn stranger(hosts: &[HostRecord], seen: &[&[(IpAddr, String)]]) -> Op
     })
 }
 
-/// The user's choices for one rail of a node.
-struct Wanted<'plan> {
-    given: Option<IpAddr>,
-    network: Option<(IpAddr, u8)>,
-    interface: Option<&'plan str>,
-    family: Family,
-}
-
 fn address_of(
-    wanted: &Wanted<'_>,
+    node: &NodeSpec,
+    wanted: &DataNetwork,
+    rail: usize,
     host: &SeenHost<'_>,
     one_host: bool,
     remote: Option<IpAddr>,
 ) -> Result<IpAddr, String> {
     let lacks = |what: String| format!("{what} ({})", listing(host.facts));
-    if let Some(address) = wanted.given {
+    if let Some(address) = node.data.get(rail).copied() {
         return match interface_of(host.facts, address) {
             Some(_) => Ok(address),
             None => Err(lacks(format!("data address {address} is on no interface"))),
         };
     }
-    if let Some((network, prefix)) = wanted.network {
+    if let Some((network, prefix)) = wanted.networks.get(rail).copied() {
         return find(host.facts, |_, address| {
             wanted.family.admits(address) && in_network(address, network, prefix)
         })
         .ok_or_else(|| lacks(format!("no address in --data-network {network}/{prefix}")));
     }
-    if let Some(name) = wanted.interface {
+    if let Some(name) = wanted.interfaces.get(rail) {
         return find(host.facts, |interface, address| {
-            interface.name == name && wanted.family.admits(address)
+            interface.name == *name && wanted.family.admits(address)
         })
         .ok_or_else(|| lacks(format!("no address on --interface {name}")));
     }
@@ -199,12 +187,9 @@ fn find(facts: &HostFacts, fits: impl Fn(&Interface, IpAddr) -> bool) -> Option<
             .iter()
             .map(move |(address, _)| (interface, *address))
     });
-    let mut fitting: Vec<IpAddr> = all
-        .filter(|(interface, address)| fits(interface, *address))
+    all.filter(|(interface, address)| fits(interface, *address))
         .map(|(_, address)| address)
-        .collect();
-    fitting.sort_by_key(|address| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()));
-    fitting.first().copied()
+        .min_by_key(|address| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()))
 }
 
 fn interface_of(facts: &HostFacts, address: IpAddr) -> Option<&Interface> {

@@ -55,7 +55,7 @@ impl RunState<'_> {
         if let Some(acceptance) = self.plan.acceptance_mut() {
             acceptance.tests.extend(tests);
         }
-        self.sessions.notice(&format!(
+        self.sessions.log.notice(format!(
             "{what}: {looks}, about {}",
             show_ns(takes_ns.next_multiple_of(SECOND_NS))
         ));
@@ -140,7 +140,8 @@ impl RunState<'_> {
                 Err(Trouble::own(TroubleKind::Usage, what).into())
             }
             None => {
-                self.sessions.notice("losses are not looked for: what ports can carry is not known (give --link-speed)");
+                let what = "losses are not looked for: what ports can carry is not known (give --link-speed)";
+                self.sessions.log.notice(what.to_owned());
                 self.tell_notices();
                 if let Some(acceptance) = self.plan.acceptance_mut() {
                     acceptance.tests.remove(number);

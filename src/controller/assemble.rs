@@ -20,19 +20,19 @@ mod interfaces;
 
 use interfaces::{passed, wires};
 
+use super::run_state::RunState;
 use super::sessions::Sessions;
 
 /// Builds the record of a test from the reports of the nodes.
 pub(super) fn test(
-    plan: &RunPlan,
+    run: &RunState<'_>,
     number: usize,
-    hosts: &[HostRecord],
-    sessions: &Sessions,
     before: &[Offset],
     after: &[Offset],
 ) -> TestRecord {
+    let (plan, hosts, sessions) = (&run.plan, &run.hosts, &run.sessions);
     let reports: Vec<Option<&NodeReport>> = (0..plan.nodes.len())
-        .map(|node| sessions.report(node))
+        .map(|node| sessions.test(node).report.as_ref())
         .collect();
     let is_lost = |node| sessions.is_lost(node);
     let mut record = from_reports(plan, number, hosts, &reports, &is_lost, before, after);
@@ -272,12 +272,10 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
     };
     for link in links {
         if link.lane.from == node {
-            if link.crosses_switch {
-                add(&mut record.retransmits, link.retransmits());
-            }
             let index = view.index(EndRole::Sender, link.lane.boundary, link.lane.from_slot);
             let counted = index.map(|index| view.counted(index)).unwrap_or_default();
             if link.crosses_switch {
+                add(&mut record.retransmits, link.retransmits());
                 add(&mut record.sent_bytes, counted.bytes);
             }
             add(&mut record.cpu.senders_ns, counted.cpu_ns);
@@ -389,16 +387,6 @@ fn conservation(
             result.unchecked += 1;
             continue;
         }
-        let name = || {
-            let label = |node: usize| plan.nodes[node].label.as_str();
-            format!(
-                "{}->{} phase {}->{}",
-                label(lane.from),
-                label(lane.to),
-                lane.boundary,
-                lane.boundary + 1
-            )
-        };
         let relayed = (lane.boundary + 2 < test.phases).then(|| {
             let view = views[lane.to].as_ref()?;
             let index = view.index(EndRole::Sender, lane.boundary + 1, lane.to_slot)?;
@@ -406,23 +394,22 @@ fn conservation(
         });
         let (sent, received) = (link.sent_bytes, link.received_bytes);
         let fault = match relayed {
-            _ if sent != received => Some(format!(
-                "{}: {sent} bytes sent, {received} received",
-                name()
-            )),
+            _ if sent != received => format!("{sent} bytes sent, {received} received"),
             Some(relayed) if relayed != Some(received) => {
                 let relayed = relayed.unwrap_or(0);
-                Some(format!(
-                    "{}: {received} bytes received, {relayed} relayed",
-                    name()
-                ))
+                format!("{received} bytes received, {relayed} relayed")
             }
-            _ => None,
+            _ => {
+                result.agreeing += 1;
+                continue;
+            }
         };
-        match fault {
-            None => result.agreeing += 1,
-            Some(fault) if result.faults.len() < LISTED => result.faults.push(fault),
-            Some(_) => {}
+        if result.faults.len() < LISTED {
+            let label = |node: usize| plan.nodes[node].label.as_str();
+            let (from, to, phase) = (label(lane.from), label(lane.to), lane.boundary);
+            let next = phase + 1;
+            let fault = format!("{from}->{to} phase {phase}->{next}: {fault}");
+            result.faults.push(fault);
         }
     }
     result

@@ -18,7 +18,7 @@ pub(super) const LOOK_UP: Duration = Duration::from_millis(50);
 /// launching side is gone.
 pub(super) struct Heartbeat {
     over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
 }
 
 impl Heartbeat {
@@ -41,18 +41,13 @@ impl Heartbeat {
                 std::thread::park_timeout(LOOK_UP);
             }
         });
-        Self {
-            over,
-            thread: Some(thread),
-        }
+        Self { over, thread }
     }
 
     /// Ends the thread.
-    pub(super) fn end(mut self) {
+    pub(super) fn end(self) {
         self.over.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            drop(thread.join()); // A panic was already printed, and nothing depends on the thread.
-        }
+        self.thread.thread().unpark();
+        drop(self.thread.join()); // A panic was already printed, and nothing depends on the thread.
     }
 }

@@ -31,16 +31,14 @@ impl RunState<'_> {
                 number: number + 1,
                 of,
             });
-            record.tables.push(TableRecord {
-                table: table.clone(),
-                started_ms: self.now_ms(),
-                lines: Vec::new(),
-            });
+            let started_ms = self.now_ms();
             let mut lines = Vec::new();
             outcome = self.table(imb, &table, (&mut lines, &mut record.ranks), &mut wrong);
-            if let Some(last) = record.tables.last_mut() {
-                last.lines = lines;
-            }
+            record.tables.push(TableRecord {
+                table,
+                started_ms,
+                lines,
+            });
             if outcome.is_err() {
                 break;
             }
@@ -54,7 +52,7 @@ impl RunState<'_> {
         self.outcome = Outcome::Imb(record);
         // Wrong data ends no table: it becomes a failure only here, after the measurements.
         if let Some(wrong) = wrong {
-            self.sessions.note(wrong.into());
+            self.sessions.log.note(wrong.into());
             outcome = outcome.and(Err(Halt::Noted));
         }
         outcome

@@ -136,19 +136,15 @@ impl RunState<'_> {
         told.note_places(ranks);
         let mut times = told.times;
         times.sort_by_key(|time| (time.step, time.from, time.to));
-        let hosts: BTreeMap<usize, u32> = measuring
-            .rank_of
-            .iter()
-            .map(|(host, rank)| (*rank, *host))
-            .collect();
-        let pairs = times.iter().map(|time| round_trip(time, &hosts));
+        let hosts = &measuring.latency.hosts;
+        let pairs = times.iter().map(|time| round_trip(time, hosts));
         (pairs.collect(), outcome)
     }
 }
 
-/// Converts the time of a message, which is half a round trip.
-fn round_trip(time: &PairTime, hosts: &BTreeMap<usize, u32>) -> PairLatency {
-    let host = |rank: usize| hosts.get(&rank).copied().unwrap_or(u32::MAX);
+/// Converts the time of a message, which is half a round trip. `hosts` are those of the fabric, by rank.
+fn round_trip(time: &PairTime, hosts: &[u32]) -> PairLatency {
+    let host = |rank: usize| hosts.get(rank).copied().unwrap_or(u32::MAX);
     let (least, median) = time.spread.map_or((time.seconds, time.seconds), |spread| {
         (spread.least_s, spread.median_s)
     });

@@ -24,12 +24,9 @@ pub(crate) fn run(
     conditions: &Conditions,
     observer: &mut dyn Observer,
 ) -> Record {
-    let token = conditions.token.clone();
     let taken_over = conditions.resumed.as_ref();
     let tests = taken_over.map_or_else(Vec::new, |resumed| resumed.tests.clone());
     let mut run = RunState {
-        token: &token,
-        started_ms: conditions.started_ms,
         began_ns: clock::monotonic_ns(),
         conditions,
         sessions: Sessions::start(&plan, hosts, conditions),
@@ -48,21 +45,13 @@ pub(crate) fn run(
         tests_began_ns: 0,
     };
     if let Err(halt) = run.launch().and_then(|()| run.measure()) {
-        run.sessions.note(halt);
+        run.sessions.log.note(halt);
     }
-    let RunState {
-        plan,
-        options,
-        hosts: host_records,
-        outcome,
-        mut missing,
-        order,
-        sessions,
-        ..
-    } = run;
-    missing.extend(sessions.lost().cloned());
-    let unexplained = sessions.unexplained();
-    let (mut troubles, notices) = sessions.dismiss();
+    let (plan, outcome, order) = (run.plan, run.outcome, run.order);
+    let mut missing = run.missing;
+    missing.extend(run.sessions.lost().cloned());
+    let unexplained = run.sessions.unexplained();
+    let (mut troubles, notices) = run.sessions.dismiss();
     record::rank(&mut troubles);
     let signal = i32::try_from(conditions.stop.load(Ordering::SeqCst))
         .ok()
@@ -84,7 +73,7 @@ pub(crate) fn run(
     }
     let (verdict, sheet) = close(Ended {
         plan: &plan,
-        hosts: &host_records,
+        hosts: &run.hosts,
         measured: Measured::of(&plan.work, &outcome),
         missing: &missing,
         order,
@@ -92,14 +81,14 @@ pub(crate) fn run(
     });
     Record {
         version: RECORD_VERSION,
-        token,
+        token: conditions.token.clone(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         tool_digest: conditions.program.digest.clone(),
         tool_commit: env!("PIPEBENCH_COMMIT").to_owned(),
         command: conditions.command.clone(),
         started_ms: conditions.started_ms,
-        options,
-        hosts: host_records,
+        options: run.options,
+        hosts: run.hosts,
         outcome,
         exit_code: match troubles.is_empty() {
             true => exit::of_verdict(verdict.word),

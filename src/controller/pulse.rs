@@ -72,10 +72,7 @@ impl Pulse {
             let end_ns = start_ns.saturating_add(second.at_ns);
             let ends = at(before, &now, end_ns);
             let passed = |now: u64, before: u64| now.saturating_sub(before);
-            let rails = |now: &[u64], before: &[u64]| -> Vec<u64> {
-                let before = before.iter().copied().chain(std::iter::repeat(0));
-                now.iter().zip(before).map(|(n, b)| passed(*n, b)).collect()
-            };
+            let rails = |now: &[u64], before: &[u64]| each(now, before, passed);
             let received = rails(&ends.received_bytes, &edge.received_bytes);
             let same_host = passed(ends.same_host_bytes, edge.same_host_bytes);
             if self.crosses {
@@ -126,6 +123,12 @@ impl Pulse {
     }
 }
 
+/// Combines each number with the one at the same place before; a missing one counts as zero.
+fn each(now: &[u64], before: &[u64], of: impl Fn(u64, u64) -> u64) -> Vec<u64> {
+    let before = before.iter().copied().chain(std::iter::repeat(0));
+    now.iter().zip(before).map(|(n, b)| of(*n, b)).collect()
+}
+
 /// Progress of a node at an instant of its clock. A busy node reports its second late, so this interpolates between two reports at a
 /// constant rate.
 fn at(before: &Progress, now: &Progress, instant_ns: u64) -> Progress {
@@ -136,25 +139,18 @@ fn at(before: &Progress, now: &Progress, instant_ns: u64) -> Progress {
         _ => now.at_ns as f64 - instant_ns as f64,
     };
     let part = (late_ns / passed_ns as f64).clamp(-1.0, 1.0);
-    let sum = |before: u64, now: u64| {
+    let sum = |now: u64, before: u64| {
         let moved = now.saturating_sub(before) as f64;
         numbers::whole(
             (now as f64 - moved * part).max(before as f64 * f64::from(u8::from(part > 0.0))),
         )
     };
-    let sums = |before: &[u64], now: &[u64]| -> Vec<u64> {
-        let before = before.iter().copied().chain(std::iter::repeat(0));
-        now.iter()
-            .zip(before)
-            .map(|(now, before)| sum(before, *now))
-            .collect()
-    };
     Progress {
         at_ns: instant_ns,
-        sent_bytes: sums(&before.sent_bytes, &now.sent_bytes),
-        received_bytes: sums(&before.received_bytes, &now.received_bytes),
-        same_host_bytes: sum(before.same_host_bytes, now.same_host_bytes),
-        own_bytes: sum(before.own_bytes, now.own_bytes),
+        sent_bytes: each(&now.sent_bytes, &before.sent_bytes, sum),
+        received_bytes: each(&now.received_bytes, &before.received_bytes, sum),
+        same_host_bytes: sum(now.same_host_bytes, before.same_host_bytes),
+        own_bytes: sum(now.own_bytes, before.own_bytes),
         ..Progress::default()
     }
 }

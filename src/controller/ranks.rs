@@ -66,10 +66,9 @@ impl RunState<'_> {
             by_tcp.map(|(any, within)| any && ranks.transport.link(within) == LinkKind::Tcp);
         let mut book: Vec<Option<SocketAddr>> = vec![None; count];
         for (node, host) in self.hosts.iter().enumerate() {
-            let (own, told) = (
-                ranks.of_node(node, nodes),
-                self.sessions.rank_addresses(node),
-            );
+            let own = ranks.of_node(node, nodes);
+            let told = self.sessions.test(node).rank_addresses.as_deref();
+            let told = told.unwrap_or_default();
             let is_right =
                 |address: &Option<SocketAddr>| address.is_some() == by_tcp.contains(&true);
             if told.len() != own.len() || !told.iter().all(is_right) {
@@ -94,7 +93,7 @@ impl RunState<'_> {
     /// Current time in milliseconds since 1970: the start of the run plus monotonic time, because the wall clock can be set during a run.
     pub(super) fn now_ms(&self) -> u64 {
         let since_ns = clock::monotonic_ns().saturating_sub(self.began_ns);
-        self.started_ms + since_ns / 1_000_000
+        self.conditions.started_ms + since_ns / 1_000_000
     }
 
     /// Lets all ranks measure one round. Returns their reports, and an error if not all ranks reached the end.

@@ -28,8 +28,6 @@ pub(super) fn fresh_names() -> Result<String, Halt> {
 pub(super) struct RunState<'a> {
     /// Plan without the nodes that were left out before the start.
     pub(super) plan: RunPlan,
-    pub(super) token: &'a str,
-    pub(super) started_ms: u64,
     /// Start of the run on this host's monotonic clock.
     pub(super) began_ns: u64,
     pub(super) conditions: &'a Conditions,
@@ -53,9 +51,7 @@ pub(super) struct RunState<'a> {
 
 impl RunState<'_> {
     pub(super) fn tell_notices(&mut self) {
-        for notice in self.sessions.take_notices() {
-            self.observer.see(RunEvent::Notice(&notice));
-        }
+        self.sessions.log.tell(self.observer);
     }
 
     /// Tells the observers which hosts take part, and the options in effect.
@@ -83,7 +79,7 @@ impl RunState<'_> {
 
     /// Continues without the nodes that have failed so far, if the user asked for that and enough nodes are left.
     pub(super) fn leave_behind(&mut self, halt: Halt) -> Result<(), Halt> {
-        self.sessions.note(halt);
+        self.sessions.log.note(halt);
         if self.first > 0 {
             return Err(Halt::Noted); // Tests that were taken over refer to all nodes by number.
         }

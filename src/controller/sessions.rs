@@ -18,9 +18,9 @@ use launcher::hosts::Host;
 use crate::plan::lanes::Lane;
 use crate::plan::{NodeSpec, RunPlan, Test, size};
 use crate::record::HostFacts;
-use crate::record::{HostRecord, LinkSeries, Missing, NodeReport, Trouble, TroubleKind};
+use crate::record::{HostRecord, LinkSeries, Missing, Trouble, TroubleKind};
 use crate::sys::clock;
-use crate::wire::message::{Listener, Progress, ToNode};
+use crate::wire::message::{Progress, ToNode};
 
 use super::conditions::Conditions;
 use super::events::{Observer, RunEvent};
@@ -28,6 +28,7 @@ use super::pulse::Pulse;
 pub(super) use log::Halt;
 use log::Log;
 pub(super) use node::NodeSession;
+use node::TestState;
 use transport::Transport;
 
 /// State of the repeated clock measurement during a test, which proceeds question by question.
@@ -84,7 +85,8 @@ struct TestTime {
 pub(super) struct Sessions {
     nodes: Vec<NodeSession>,
     transport: Transport,
-    log: Log,
+    /// Failures and notices.
+    pub(super) log: Log,
     limits: Limits,
     time: TestTime,
     clocks: Clocks,
@@ -205,25 +207,15 @@ impl Sessions {
         self.clocks.due = Instant::now() + self.clocks.interval;
     }
 
-    /// Listeners of a node by boundary, once it is prepared.
-    pub(super) fn listeners(&self, node: usize) -> Option<&Vec<Listener>> {
-        self.nodes[node].test.listeners.as_ref()
-    }
-
-    /// Addresses that a node was asked about, each with the hardware address that answers for it.
-    pub(super) fn neighbours(&self, node: usize) -> &[(IpAddr, String)] {
-        &self.nodes[node].test.neighbours
+    /// Messages of a node about the current test or job.
+    pub(super) fn test(&self, node: usize) -> &TestState {
+        &self.nodes[node].test
     }
 
     /// Length of the longest source file in bytes.
     pub(super) fn longest_source(&self) -> u64 {
         let lengths = self.nodes.iter().map(|node| node.test.source_bytes);
         lengths.max().unwrap_or(0)
-    }
-
-    /// Report of a node, once it has arrived.
-    pub(super) fn report(&self, node: usize) -> Option<&NodeReport> {
-        self.nodes[node].test.report.as_ref()
     }
 
     /// True if the run continues without a node.
@@ -294,9 +286,7 @@ impl Sessions {
         observer.see(RunEvent::Stage(&stage));
         loop {
             self.turn();
-            for notice in self.take_notices() {
-                observer.see(RunEvent::Notice(&notice));
-            }
+            self.log.tell(observer);
             self.check_hellos();
             if self.log.interrupted() {
                 return Err(Halt::Noted);
@@ -405,9 +395,7 @@ impl Sessions {
             }
             self.keep_clocks(test);
             self.halt_on_trouble()?;
-            for notice in self.take_notices() {
-                observer.see(RunEvent::Notice(&notice));
-            }
+            self.log.tell(observer);
             let reported =
                 |session: &NodeSession| !session.takes_part() || session.test.report.is_some();
             if self.nodes.iter().all(reported) {
@@ -482,11 +470,6 @@ impl Sessions {
         unexplained.map(|session| session.label.clone()).collect()
     }
 
-    /// Failures so far.
-    pub(super) fn troubles(&self) -> &[Trouble] {
-        &self.log.troubles
-    }
-
     /// Asks all nodes for their reports after a failure, and waits a bounded time for them.
     pub(super) fn gather_reports(&mut self) {
         self.send_all(&ToNode::Stop);
@@ -518,21 +501,6 @@ impl Sessions {
             return Ok(());
         }
         Err(Halt::Noted)
-    }
-
-    /// Adds a notice for the user and the record, unless it is already known.
-    pub(super) fn notice(&mut self, text: &str) {
-        self.log.notice(text.to_owned());
-    }
-
-    /// Takes the notices since the last call.
-    pub(super) fn take_notices(&mut self) -> Vec<String> {
-        self.log.take_notices()
-    }
-
-    /// Adds the failure that halted a stage to the list.
-    pub(super) fn note(&mut self, halt: Halt) {
-        self.log.note(halt);
     }
 
     /// Handles the events of a short time, then looks for silent nodes.

@@ -1,13 +1,11 @@
 //! One test, from the settlement of its open options to its record.
 
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::judge::order;
 use crate::plan::fit::{self, Capacity};
 use crate::plan::{Assignment, Bound, DataNetwork, Membership, Sink, Test, size};
-use crate::record::{HostRecord, Trouble, TroubleKind};
+use crate::record::{HostRecord, Trouble, TroubleKind, first_nodes};
 use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
@@ -32,7 +30,7 @@ impl RunState<'_> {
                 Err(halt) if number == self.first => self.leave_behind(halt)?,
                 // Records of earlier tests refer to the nodes by number: failed nodes keep their sessions, but take no further part.
                 Err(halt) => {
-                    self.sessions.note(halt);
+                    self.sessions.log.note(halt);
                     if !self.sessions.set_aside() {
                         return Err(Halt::Noted);
                     }
@@ -46,14 +44,7 @@ impl RunState<'_> {
         self.watch(&test)?;
         self.hold(Hold::Collect)?;
         let after = self.sessions.measure_offsets()?;
-        let mut record = assemble::test(
-            &self.plan,
-            number,
-            &self.hosts,
-            &self.sessions,
-            &before,
-            &after,
-        );
+        let mut record = assemble::test(self, number, &before, &after);
         // The record is complete even without the series.
         if let Ok(series) = self
             .sessions
@@ -74,13 +65,11 @@ impl RunState<'_> {
                 Ok(()) | Err(_) => {}
             }
         }
-        let firsts = self.hosts.iter().enumerate();
-        let firsts = firsts.filter(|(node, host)| host.host_index == *node);
         let on_host = |first| {
             let same = |host: &&HostRecord| host.host_index == first;
             self.hosts.iter().filter(same).count()
         };
-        let capacities: Vec<Capacity> = firsts
+        let capacities: Vec<Capacity> = first_nodes(&self.hosts)
             .map(|(node, host)| Capacity {
                 name: host.facts.hostname.clone(),
                 nodes: on_host(node),
@@ -94,11 +83,11 @@ impl RunState<'_> {
         let streams = test.streams;
         let theirs = test.sockets.congestion.is_none();
         if let Some(note) = fit::settle(test, self.hosts.len(), &capacities) {
-            self.sessions.notice(&note);
+            self.sessions.log.notice(note);
         }
         if test.streams > streams {
             let each = test.streams / test.rails.max(1);
-            self.sessions.notice(&format!(
+            self.sessions.log.notice(format!(
                 "{each} links per pair, so that each port has the connections it takes to fill it (--streams 1 keeps one)"
             ));
             let known = self.options.iter_mut().find(|(name, _)| name == "streams");
@@ -109,7 +98,7 @@ impl RunState<'_> {
         let bbr = capacities.iter().filter(|host| host.bbr).count();
         let chosen = test.sockets.congestion.as_deref().filter(|_| theirs);
         if let (Some(chosen), true) = (chosen, number == self.first && capacities.len() > 1) {
-            self.sessions.notice(&format!(
+            self.sessions.log.notice(format!(
                 "{bbr} of {} hosts have bbr by default, which may leave sound ports unfilled: {chosen} loads them (--congestion bbr keeps it)",
                 capacities.len()
             ));
@@ -166,11 +155,11 @@ impl RunState<'_> {
         let identity = &self.hosts[node].facts.identity;
         let hosts = self.hosts.iter();
         Membership {
-            token: self.token.to_owned(),
+            token: self.conditions.token.clone(),
             secret: self.conditions.secret.clone(),
             names: names.to_owned(),
             by: facts::own_name(),
-            started_ms: self.started_ms,
+            started_ms: self.conditions.started_ms,
             node,
             labels: hosts.clone().map(|host| host.node.clone()).collect(),
             same_host: hosts.map(|host| host.facts.identity == *identity).collect(),
@@ -208,8 +197,9 @@ impl RunState<'_> {
             self.plan.deadlines.prepare_ms,
             |session| session.test.listeners.is_some(),
         )?;
-        let neighbours = (0..self.hosts.len()).map(|node| self.sessions.neighbours(node));
-        let neighbours: Vec<&[(IpAddr, String)]> = neighbours.collect();
+        let neighbours: Vec<&[(IpAddr, String)]> = (0..self.hosts.len())
+            .map(|node| &self.sessions.test(node).neighbours[..])
+            .collect();
         match addresses::stranger(&self.hosts, &neighbours) {
             Some(trouble) if number == self.first => Err(trouble.into()),
             _ => Ok(()),
@@ -237,7 +227,7 @@ impl RunState<'_> {
     fn connect(&mut self, number: usize, test: &Test) -> Result<(), Halt> {
         let nodes = self.plan.nodes.len();
         let of = |boundary: usize, node: usize| -> Listener {
-            let told = self.sessions.listeners(node);
+            let told = self.sessions.test(node).listeners.as_ref();
             let told = told.and_then(|all| all.get(boundary).cloned());
             told.unwrap_or(Listener::None).at(&self.hosts[node].rails)
         };
@@ -262,16 +252,10 @@ impl RunState<'_> {
             return Ok(());
         }
         self.observer.see(RunEvent::Held(at));
-        let released = Arc::new(AtomicBool::new(false));
-        let release = Arc::clone(&released);
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            match std::io::stdin().read_line(&mut line) {
-                Ok(_) | Err(_) => release.store(true, Ordering::SeqCst), // End-of-file also releases the run.
-            }
-        });
+        // The thread ends with a line. End-of-file also releases the run.
+        let reader = std::thread::spawn(|| std::io::stdin().read_line(&mut String::new()));
         self.sessions
-            .await_condition("be released", LIMIT_MS, |_| released.load(Ordering::SeqCst))
+            .await_condition("be released", LIMIT_MS, |_| reader.is_finished())
     }
 
     /// Sends one start and one window to all nodes, converted to the clock of each node.

@@ -119,7 +119,7 @@ impl Visit {
 
     /// Failures so far.
     pub(crate) fn troubles(&self) -> &[Trouble] {
-        self.sessions.troubles()
+        &self.sessions.log.troubles
     }
 
     /// Ends the visit. Returns all failures.

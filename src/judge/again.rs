@@ -47,23 +47,16 @@ pub(crate) fn tests(record: &Record) -> Option<Vec<Test>> {
             }
         }
     }
+    let times_ns = base.bound.times_ns();
+    let (warmup_ns, window_ns) = times_ns.unwrap_or((1_000_000_000, LONGEST_LOOK_NS));
     let test = |(purpose, from, to)| Test {
         pattern: Pattern::Links(vec![(from, to)]),
         phases: 2,
         purpose,
         paces: Vec::new(),
-        bound: match base.bound {
-            Bound::Time {
-                warmup_ns,
-                window_ns,
-            } => Bound::Time {
-                warmup_ns,
-                window_ns: window_ns.min(LONGEST_LOOK_NS),
-            },
-            Bound::Volume { .. } | Bound::Files => Bound::Time {
-                warmup_ns: 1_000_000_000,
-                window_ns: LONGEST_LOOK_NS,
-            },
+        bound: Bound::Time {
+            warmup_ns,
+            window_ns: window_ns.min(LONGEST_LOOK_NS),
         },
         ..base.clone()
     };

@@ -26,28 +26,20 @@ pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Req
     let mut links: Vec<(usize, usize)> = links.map(|(from, to)| (node(*from), node(*to))).collect();
     links.sort_unstable();
     links.dedup();
-    let bound = match base.bound {
-        Bound::Time {
-            warmup_ns,
-            window_ns,
-        } => Bound::Time {
-            warmup_ns,
-            // A look for losses counts them, and few losses prove nothing.
-            window_ns: match request.paced {
-                Some(times) => stretched(plan, times),
-                None => window_ns.min(LONGEST_LOOK_NS),
-            },
-        },
-        Bound::Volume { .. } | Bound::Files => Bound::Time {
-            warmup_ns: 1_000_000_000,
-            window_ns: 5_000_000_000,
-        },
+    let (warmup_ns, window_ns) = match (base.bound.times_ns(), request.paced) {
+        // A look for losses counts them, and few losses prove nothing.
+        (Some((warmup_ns, _)), Some(times)) => (warmup_ns, stretched(plan, times)),
+        (Some((warmup_ns, window_ns)), None) => (warmup_ns, window_ns.min(LONGEST_LOOK_NS)),
+        (None, _) => (1_000_000_000, 5_000_000_000),
     };
     let mut test = Test {
         pattern: Pattern::Links(links),
         phases: 2,
         coupling: Coupling::Block,
-        bound,
+        bound: Bound::Time {
+            warmup_ns,
+            window_ns,
+        },
         source: Source::Memory,
         sink: match base.sink {
             Sink::Discard => Sink::Discard,

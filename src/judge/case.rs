@@ -11,8 +11,8 @@ use super::thresholds::{FULLER, SAME_SPEED, WAIT_EXPLAINS};
 pub struct Case<'a> {
     pub(super) fabric: &'a Fabric,
     pub(super) looks: Vec<Look<'a>>,
-    /// Places that fell short while their host was at its own limit.
-    limited: BTreeSet<Place>,
+    /// Places that fell short while their host was at its own limit: a fault there can be the host's.
+    pub(super) limited: BTreeSet<Place>,
 }
 
 /// Measurement of a place or fault in one test. Rates are payload, in the unit of the observation.
@@ -223,11 +223,6 @@ impl<'a> Case<'a> {
         (short.count(), judged().count())
     }
 
-    /// Places that fell short while their host was at its own limit: a fault there can be the host's.
-    pub fn limited(&self) -> &BTreeSet<Place> {
-        &self.limited
-    }
-
     /// True if a place fell short alone only while its host was at its limit, or waited for a processor long enough to explain the deficit. Such a
     /// deficit says nothing about the switch. Also true if the host was at its limit in most tests.
     pub fn limited_alone(&self, place: Place) -> bool {
@@ -272,11 +267,7 @@ impl<'a> Case<'a> {
             loads.partition(|look| look.is_short(number));
         let [short] = short[..] else { return None };
         let mut links = short.observation.links.iter();
-        let through = links.find(|link| match place {
-            Place::Send(port) => link.from == port,
-            Place::Receive(port) => link.to == port,
-            Place::Up(_) | Place::Down(_) => false,
-        });
+        let through = links.find(|link| place.is_end_of((link.from, link.to)));
         through
             .filter(|_| well.len() >= 2)
             .map(|link| (link.from, link.to))

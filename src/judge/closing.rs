@@ -62,7 +62,10 @@ pub(crate) fn close(of: Ended<'_>) -> (Verdict, Sheet) {
     sheet.order = of.order;
     let verdict = match (of.troubles.first(), sheet.order.first()) {
         (Some(first), _) => broken_by(first, of.hosts, tests),
-        (None, Some(first)) => not_as_ordered(first, sheet.order.len()),
+        (None, Some(first)) => Verdict {
+            word: VerdictWord::Fail,
+            reason: format!("{first}{}", and_more(sheet.order.len(), 1, "; ")),
+        },
         (None, None) => verdict,
     };
     (verdict, sheet)
@@ -229,15 +232,6 @@ fn only_told(imb: &ImbRecord) -> Verdict {
     Verdict {
         word: VerdictWord::NotJudged,
         reason: format!("{tables} {noun} of patterns: times are told, nothing judges them"),
-    }
-}
-
-/// Verdict of a run whose ports differ from their order.
-fn not_as_ordered(first: &str, findings: usize) -> Verdict {
-    let more = and_more(findings, 1, "; ");
-    Verdict {
-        word: VerdictWord::Fail,
-        reason: format!("{first}{more}"),
     }
 }
 

@@ -185,6 +185,11 @@ impl<'a> Second<'a> {
         }
     }
 
+    /// Results of the second looks at a pair; all zero without any.
+    fn looked(&self, pair: (usize, usize)) -> Looked {
+        self.pairs.get(&pair).copied().unwrap_or_default()
+    }
+
     pub(super) fn said(&self, pair: (usize, usize)) -> Said {
         match self.pairs.get(&pair) {
             None => Said::Nothing,
@@ -244,10 +249,8 @@ impl<'a> Second<'a> {
 
     /// Judges a port that sends and receives at once, with two partners, and each direction alone.
     fn both_ways(&self, port: usize, blamed: &[Fault]) -> Standing {
-        let (to, from) = (
-            self.partners(port, true, blamed),
-            self.partners(port, false, blamed),
-        );
+        let to = self.partners(port, true, blamed);
+        let from = self.partners(port, false, blamed);
         let Some(first) = to.first().copied() else {
             return Standing::Undecided;
         };
@@ -258,8 +261,7 @@ impl<'a> Second<'a> {
             vec![(port, first)],
             vec![(back.unwrap_or(first), port)],
         ];
-        let seen: Vec<Option<Together>> = looks.iter().map(|pairs| self.together(pairs)).collect();
-        match seen[..] {
+        match looks.each_ref().map(|pairs| self.together(pairs)) {
             [Some(both), Some(one), Some(other)] => {
                 let floor = self.fabric.ports[port].floor;
                 match both.share < floor && one.well && other.well {
@@ -267,14 +269,11 @@ impl<'a> Second<'a> {
                     false => Standing::Undecided,
                 }
             }
-            _ => Standing::Open(
-                looks
-                    .into_iter()
-                    .zip(seen)
-                    .filter(|(_, seen)| seen.is_none())
-                    .map(|(pairs, _)| Request::of(pairs))
-                    .collect(),
-            ),
+            _ => {
+                let looks = looks.into_iter();
+                let open = looks.filter(|pairs| self.together(pairs).is_none());
+                Standing::Open(open.map(Request::of).collect())
+            }
         }
     }
 
@@ -432,10 +431,7 @@ impl<'a> Second<'a> {
         };
         let partners = self.partners(port, sends, blamed);
         let pair = |partner: usize| link(port, sends, partner);
-        let alone = |partner: usize| {
-            let looked = self.pairs.get(&pair(partner));
-            looked.map_or((0, 0), |looked| looked.alone)
-        };
+        let alone = |partner: usize| self.looked(pair(partner)).alone;
         let chosen = self.two_of(partners, &self.case.full_with(place));
         let (mut all, mut short, mut both) = (0, 0, true);
         for partner in &chosen {
@@ -468,10 +464,10 @@ impl<'a> Second<'a> {
         let (onward, back) = (others(true, from, to), others(false, to, from));
         if self.said(pair) == Said::Short(1) {
             // Near the floor one look falls short and the next does not, with any partner. That is no fault of a pair.
-            let own = self.pairs.get(&pair).map_or(0.0, |looked| looked.share);
+            let looked = self.looked(pair);
             let well = |pair: (usize, usize)| {
-                let share = self.pairs.get(&pair).map_or(0.0, |looked| looked.share);
-                self.said(pair) == Said::Well && share >= own * WELL_WITH_OTHERS
+                let share = self.looked(pair).share;
+                self.said(pair) == Said::Well && share >= looked.share * WELL_WITH_OTHERS
             };
             // A port that is a suspect itself must have been well with another partner.
             let unsuspected = |end: Place| !blamed.contains(&Fault::Place(end));
@@ -480,11 +476,7 @@ impl<'a> Second<'a> {
             let receives = back.iter().any(|other| well((*other, to)))
                 || back.is_empty() && unsuspected(Place::Receive(to));
             // A port whose fault comes and goes looks like a slow pair once, so the pair must fall short twice.
-            let looked = self.pairs.get(&pair);
-            match (
-                sends && receives,
-                looked.is_some_and(|looked| looked.alone.1 > 1),
-            ) {
+            match (sends && receives, looked.alone.1 > 1) {
                 (true, true) => return Standing::Confirmed,
                 (true, false) => return Standing::Open(vec![Request::of(vec![pair])]),
                 (false, _) => {}
@@ -502,17 +494,15 @@ impl<'a> Second<'a> {
         place: Place,
         blamed: &[Fault],
     ) -> Option<((usize, usize), Standing)> {
-        let through = |pair: &(usize, usize)| match place {
-            Place::Send(port) => pair.0 == port,
-            Place::Receive(port) => pair.1 == port,
-            Place::Up(_) | Place::Down(_) => false,
-        };
         // If the port fell short with one partner only, that pair must be measured alone.
         let slow = self.case.only_slow_pair(place);
         if let Some(pair) = slow.filter(|pair| self.said(*pair) == Said::Nothing) {
             return Some((pair, self.pair(pair, blamed)));
         }
-        let own = || self.pairs.iter().filter(|(pair, _)| through(pair));
+        let own = || {
+            let all = self.pairs.iter();
+            all.filter(|(pair, _)| place.is_end_of(**pair))
+        };
         let well = own().filter(|(pair, _)| self.said(**pair) == Said::Well);
         let best = well.map(|(_, looked)| looked.share).reduce(f64::max)?;
         let short = own().filter(|(pair, _)| self.said(**pair) == Said::Short(1));

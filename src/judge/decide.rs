@@ -6,6 +6,7 @@ use super::case::Case;
 use super::confirm::{Request, Second, Standing};
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::Fault;
+use super::predict::Model;
 use super::thresholds::{LOOK_WITHIN, UNEVEN_BESIDE_FAULT};
 
 /// Number of second looks after which more of them prove nothing more.
@@ -59,7 +60,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     }
     let second = Second::of(fabric, &case, observations);
     let limited =
-        |fault: &Fault| matches!(fault, Fault::Place(place) if case.limited().contains(place));
+        |fault: &Fault| matches!(fault, Fault::Place(place) if case.limited.contains(place));
     // A place that is well alone can still exceed what its host can do under load.
     let well = second.cleared();
     let mut cleared = well.clone();
@@ -67,7 +68,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     // If the host of one end is at its limit, the pair is not at fault either.
     let excused = |(from, to): (usize, usize)| {
         let mut ends = [Place::Send(from), Place::Receive(to)].into_iter();
-        ends.find(|place| case.limited().contains(place) && case.limited_alone(*place))
+        ends.find(|place| case.limited.contains(place) && case.limited_alone(*place))
     };
     // True for a place that is well alone, but short again when its load was repeated: it is slow only with the others.
     let is_held_down = |fault: &Fault| match fault {
@@ -78,7 +79,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     };
     // A fault that cannot be shown alone gives way to faults that explain nearly as much.
     let (mut ruled_out, mut rounds) = (Vec::new(), 0);
-    let mut explanation = case.explain(&ruled_out);
+    let mut explanation = Model::new(&case, &ruled_out).explain();
     let standings = loop {
         let mut blamed = explanation.faults.clone();
         // Deficits that the set leaves open must be measured as well, unless they were seen well.
@@ -116,7 +117,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
             break standings;
         }
         let without = [&ruled_out[..], &give_way].concat();
-        let other = case.explain(&without);
+        let other = Model::new(&case, &without).explain();
         let new = other.faults.iter();
         let new: Vec<&Fault> = new
             .filter(|one| !explanation.faults.contains(one))
@@ -212,7 +213,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let hosts = host_limited.iter().copied().map(Fault::Place);
     let known: Vec<Fault> = confirmed.iter().cloned().chain(hosts).collect();
     let rivals_of = |fault: &Fault| {
-        let rivals = case.rivals(&explanation, fault);
+        let rivals = Model::new(&case, &[]).rivals(&explanation, fault);
         rivals
             .into_iter()
             .filter(|rival| !known.contains(rival) && !cleared.contains(rival))

@@ -116,7 +116,7 @@ fn rises(view: &View, place: Place, test: usize) -> bool {
     };
     let (mut lacks, mut rise) = (0.0, 0.0);
     for (pair, share) in observation.shares() {
-        if [Place::Send(pair.0), Place::Receive(pair.1)].contains(&place) {
+        if place.is_end_of(pair) {
             let lack = share.expected - share.rate;
             lacks += lack;
             rise += if rising(pair) { lack } else { 0.0 };

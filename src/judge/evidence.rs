@@ -47,20 +47,20 @@ impl Writer<'_> {
     /// without those, second looks, since some faults show only there.
     pub(super) fn under_load(&self, fault: &Fault) -> Option<Pass> {
         let passes = self.case.passes_of(fault);
-        let judges = |pass: &Pass| !pass.isolated && pass.judged;
-        let loads = |pass: &Pass| !pass.isolated;
-        let any = |_: &Pass| true;
         // Floors can differ between tests, so shares are compared relative to their floor.
-        let least = |which: &dyn Fn(&Pass) -> bool| {
+        let least = |which: fn(&Pass) -> bool| {
             let known = passes.iter().filter(|pass| which(pass));
             let known = known.filter_map(|pass| Some((pass.share? / pass.floor, pass)));
             known
                 .min_by(|a, b| a.0.total_cmp(&b.0))
                 .map(|(_, pass)| *pass)
         };
-        least(&judges)
-            .or_else(|| least(&loads))
-            .or_else(|| least(&any))
+        let preferred: [fn(&Pass) -> bool; 3] = [
+            |pass| !pass.isolated && pass.judged,
+            |pass| !pass.isolated,
+            |_| true,
+        ];
+        preferred.into_iter().find_map(least)
     }
 
     /// Number of tests under load in which a suspect fell short, and number of tests under load that should have filled it.

@@ -311,7 +311,7 @@ impl Model<'_> {
                 single.push(self.member(fault, true));
             }
         }
-        single.retain(Member::is_felt);
+        single.retain(|member| member.binds.contains(&true));
         single.into_iter().map(Rc::new).collect()
     }
 

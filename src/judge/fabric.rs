@@ -60,6 +60,11 @@ impl Place {
         }
     }
 
+    /// True for a port in the direction in which a link from the first port to the second uses it.
+    pub(super) fn is_end_of(self, (from, to): (usize, usize)) -> bool {
+        self == Self::Send(from) || self == Self::Receive(to)
+    }
+
     /// Port, and true for the direction out of its host; `None` for an uplink.
     pub(super) fn port(self) -> Option<(usize, bool)> {
         match self {
@@ -306,13 +311,18 @@ impl Observation {
 
     /// True if each port carries at most one link each way: then the rate of a link describes its pair.
     pub fn is_single(&self, fabric: &Fabric) -> bool {
-        let mut count = vec![0_u32; fabric.places()];
+        self.links_at(fabric).iter().all(|count| *count <= 1)
+    }
+
+    /// Number of links at each port direction, by the number of the place.
+    pub(super) fn links_at(&self, fabric: &Fabric) -> Vec<usize> {
+        let mut counts = vec![0; fabric.places()];
         for link in &self.links {
             for place in [Place::Send(link.from), Place::Receive(link.to)] {
-                count[fabric.number(place)] += 1;
+                counts[fabric.number(place)] += 1;
             }
         }
-        count.iter().all(|count| *count <= 1)
+        counts
     }
 
     /// Received rate of a pair.

@@ -45,11 +45,6 @@ impl Fault {
         matches!(self, Self::Shared { .. } | Self::Path(_))
     }
 
-    /// True for a port that cannot carry both directions at once.
-    pub fn is_both_ways(&self) -> bool {
-        matches!(self, Self::BothWays(_))
-    }
-
     /// True if a port is at one of the fault's ends. If only one side of a shared fault is all ports, only the other side counts.
     pub fn concerns(&self, fabric: &Fabric, port: usize) -> bool {
         let all = fabric.ports.len();

@@ -1,25 +1,27 @@
 //! Decides if a host was at its own limit. Without evidence from inside the window, nothing is excused.
 
-use crate::record::Interface;
-use crate::record::{HeldBy, HostRecord, LinkRecord, TestRecord};
+use crate::record::{HeldBy, HostRecord, Interface, LinkRecord, NodeRecord, TestRecord};
 
 use super::thresholds::{
     CORE_BUSY, CORE_ON_PACKETS, FRAMES_MISSED, LEAST_WAIT, PAUSE_FRAMES, PROCESSES_WAIT,
 };
 
+/// Results of those nodes of a host that reported.
+fn measured<'a>(test: &'a TestRecord, nodes: &'a [usize]) -> impl Iterator<Item = &'a NodeRecord> {
+    let nodes = nodes.iter();
+    nodes.filter_map(move |node| test.nodes.get(*node)?.as_ref())
+}
+
+/// Longest interval of those nodes.
+fn interval_ns(test: &TestRecord, nodes: &[usize]) -> Option<u64> {
+    measured(test, nodes).map(|node| node.interval_ns).max()
+}
+
 /// Reason why a host was at its limit in a test, if it was. `nodes` are the nodes of the host.
 pub(crate) fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
-    let measured: Vec<_> = nodes
-        .iter()
-        .filter_map(|node| test.nodes.get(*node)?.as_ref())
-        .collect();
-    let interval = measured
-        .iter()
-        .map(|node| node.interval_ns)
-        .max()
-        .filter(|ns| *ns > 0)? as f64;
-    let sum = |of: fn(&crate::record::NodeRecord) -> u64| -> f64 {
-        measured.iter().map(|node| of(node) as f64).sum()
+    let interval = interval_ns(test, nodes).filter(|ns| *ns > 0)? as f64;
+    let sum = |of: fn(&NodeRecord) -> u64| -> f64 {
+        measured(test, nodes).map(|node| of(node) as f64).sum()
     };
     let cpu = sum(|node| node.cpu.senders_ns.saturating_add(node.cpu.receivers_ns));
     let delay = sum(|node| node.run_delay_ns);
@@ -31,7 +33,7 @@ pub(crate) fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
         ));
     }
     // Other programs on another core excuse nothing. A core full of packets excuses even if the host's processes do little.
-    let serving = measured.iter().filter_map(|node| node.serving_core);
+    let serving = measured(test, nodes).filter_map(|node| node.serving_core);
     let (busy, packets) = serving.max_by(|one, other| one.0.total_cmp(&other.0))?;
     let is_ours = packets >= CORE_ON_PACKETS || cpu >= interval / 2.0;
     (busy >= CORE_BUSY && is_ours).then(|| {
@@ -45,13 +47,9 @@ pub(crate) fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
 
 /// Average share of the time that the processes of a host's links were ready and waited for a processor.
 pub(crate) fn waiting(test: &TestRecord, nodes: &[usize]) -> f64 {
-    let measured = || {
-        nodes
-            .iter()
-            .filter_map(|node| test.nodes.get(*node)?.as_ref())
-    };
-    let delay: f64 = measured().map(|node| node.run_delay_ns as f64).sum();
-    let interval = measured().map(|node| node.interval_ns).max().unwrap_or(0);
+    let delays = measured(test, nodes).map(|node| node.run_delay_ns as f64);
+    let delay: f64 = delays.sum();
+    let interval = interval_ns(test, nodes).unwrap_or(0);
     let ends = |link: &LinkRecord| {
         let own = [link.lane.from, link.lane.to].into_iter();
         own.filter(|node| nodes.contains(node)).count()

@@ -140,10 +140,8 @@ pub(crate) fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -
     }
     let mut losses = Losses::default();
     // The fabric carried what a host dropped.
-    let (under_load, by_itself) = (
-        discarded(observations, false),
-        discarded(observations, true),
-    );
+    let under_load = discarded(observations, false);
+    let by_itself = discarded(observations, true);
     let rest = |fault: &Fault, count: Count, thrown: &BTreeMap<(usize, usize), u64>| {
         // Nothing is known for a sending port: its segments go to many hosts.
         let sends = matches!(fault, Fault::Place(Place::Send(_) | Place::Up(_)));

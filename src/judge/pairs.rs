@@ -20,33 +20,22 @@ impl View {
         linktest: &Linktest,
         record: &LinktestRecord,
     ) {
-        let mut number = 0;
-        for round in &record.rounds {
-            for times in turns(round) {
-                self.add_turn(
-                    hosts,
-                    record,
-                    linktest,
-                    linktest.kernel,
-                    number,
-                    &times,
-                    false,
-                );
-                number += 1;
-            }
-        }
-        for look in &record.looks {
-            let Round::Alone { kernel, .. } = look.round else {
-                continue;
-            };
-            for time in &look.times {
-                self.add_turn(hosts, record, linktest, kernel, number, &[time], true);
-                number += 1;
-            }
+        let rounds = record.rounds.iter().flat_map(turns);
+        let rounds = rounds.map(|times| (linktest.kernel, times, false));
+        let looks = record.looks.iter().filter_map(|look| match look.round {
+            Round::Alone { kernel, .. } => Some((kernel, &look.times)),
+            _ => None,
+        });
+        let looks = looks.flat_map(|(kernel, times)| {
+            let each = times.iter();
+            each.map(move |time| (kernel, vec![time], true))
+        });
+        for (number, (kernel, times, isolated)) in rounds.chain(looks).enumerate() {
+            self.add_turn(hosts, record, linktest, kernel, number, &times, isolated);
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one place, two callers above")]
+    #[expect(clippy::too_many_arguments, reason = "one place, one caller above")]
     fn add_turn(
         &mut self,
         hosts: &[HostRecord],

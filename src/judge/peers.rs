@@ -165,12 +165,7 @@ fn classes(
     // The expected rates come from common ceilings, because the counted acknowledgements differ a little.
     let expected = observation.predicted(&view.loaded_ceilings(), &[]);
     let seen = observation.seen(fabric);
-    let mut links = vec![0; fabric.places()];
-    for link in &observation.links {
-        for place in [Place::Send(link.from), Place::Receive(link.to)] {
-            links[fabric.number(place)] += 1;
-        }
-    }
+    let links = observation.links_at(fabric);
     let mut classes: BTreeMap<Class, Vec<(usize, f64)>> = BTreeMap::new();
     for (number, port) in view.ports.iter().enumerate() {
         if observation.host_limited.get(port.node) == Some(&true) {

@@ -46,12 +46,6 @@ pub(super) struct Member {
     pub(super) price: f64,
 }
 
-impl Member {
-    pub(super) fn is_felt(&self) -> bool {
-        self.binds.iter().any(|binds| *binds)
-    }
-}
-
 /// Prediction of a look with a set of faults.
 pub(super) struct Predicted {
     /// Rate that passes each place.
@@ -161,8 +155,7 @@ impl<'a> Model<'a> {
 
     /// Price of a fault in units of log-likelihood. Rarer faults cost more, and so do faults that can explain more.
     fn price(&self, fault: &Fault) -> f64 {
-        let is_limited =
-            matches!(fault, Fault::Place(place) if self.case.limited().contains(place));
+        let is_limited = matches!(fault, Fault::Place(place) if self.case.limited.contains(place));
         let ports = self.fabric.ports.len() as f64;
         let own = match fault {
             Fault::Place(_) if is_limited => LIMITED_PRICE,
@@ -382,7 +375,8 @@ impl<'a> Model<'a> {
     ) -> Option<f64> {
         let look = &self.looks()[number];
         let mut all = known.iter().chain(members);
-        if all.any(|one| one.binds[number] && (one.fault.is_shared() || one.fault.is_both_ways())) {
+        let is_wide = |fault: &Fault| fault.is_shared() || matches!(fault, Fault::BothWays(_));
+        if all.any(|one| one.binds[number] && is_wide(&one.fault)) {
             return None;
         }
         let place = match changed.fault {

@@ -108,21 +108,15 @@ impl Writer<'_> {
     fn beyond(&self) -> Option<String> {
         let shares = (0..self.view.ports.len()).filter_map(|port| {
             let ceiling = self.view.ceiling(port)?;
-            let of_place = |(place, way)| {
+            let of_place = |place| {
                 let passes = self.case.passes(place).into_iter();
-                passes.map(move |pass| (pass.rate / ceiling, port, way, pass.test))
+                passes.map(move |pass| (pass.rate / ceiling, place, pass.test))
             };
-            let places = [
-                (Place::Send(port), "send"),
-                (Place::Receive(port), "receive"),
-            ];
-            places
-                .into_iter()
-                .flat_map(of_place)
-                .max_by(|a, b| a.0.total_cmp(&b.0))
+            let both = [Place::Send(port), Place::Receive(port)].into_iter();
+            both.flat_map(of_place).max_by(|a, b| a.0.total_cmp(&b.0))
         });
         let beyond: Vec<_> = shares.filter(|(share, ..)| *share > 1.0 + BEYOND).collect();
-        let (share, port, way, test) = *beyond.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let (share, place, test) = *beyond.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
         let more = match beyond.len() - 1 {
             0 => String::new(),
             more => format!(", beside {more} more"),
@@ -132,9 +126,9 @@ impl Writer<'_> {
         } else {
             "a burst that a shaper had saved up, or bytes that came before the window and waited for one that was sent again"
         };
+        let (label, way) = peers::named(self.view, place);
         Some(format!(
-            "{} {way} carried {:.1} % of what it can in test {}{more}: {why}",
-            self.view.ports[port].label,
+            "{label} {way} carried {:.1} % of what it can in test {}{more}: {why}",
             share * 100.0,
             test + 1,
         ))

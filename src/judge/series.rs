@@ -24,11 +24,7 @@ pub(super) fn rising(
     ends: &dyn Fn(&Lane) -> (usize, usize),
     links: &dyn Fn((usize, usize)) -> usize,
 ) -> BTreeSet<(usize, usize)> {
-    let Bound::Time {
-        warmup_ns,
-        window_ns,
-    } = bound
-    else {
+    let Some((warmup_ns, window_ns)) = bound.times_ns() else {
         return BTreeSet::new();
     };
     let mut pairs: BTreeMap<(usize, usize), (usize, Vec<u64>)> = BTreeMap::new();
@@ -82,13 +78,7 @@ impl Series {
         test: &Test,
         record: &TestRecord,
     ) -> Option<Self> {
-        let Bound::Time {
-            warmup_ns,
-            window_ns,
-        } = test.bound
-        else {
-            return None;
-        };
+        let (warmup_ns, window_ns) = test.bound.times_ns()?;
         let step_s = record.stretch_s.max(1);
         let begins = warmup_ns.saturating_add(step_s.saturating_mul(SECOND_NS));
         let ends = warmup_ns.saturating_add(window_ns);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::case::Case;
-use super::explain::Explanation;
 use super::fabric::Place;
 use super::fault::Fault;
 use super::predict::{Model, leaves_open};
@@ -35,16 +34,6 @@ pub struct Open {
 }
 
 impl Case<'_> {
-    /// Finds the cheapest set of faults that explains the observations, without those in `ruled_out`.
-    pub(super) fn explain(&self, ruled_out: &[Fault]) -> Explanation {
-        Model::new(self, ruled_out).explain()
-    }
-
-    /// Faults that explain the observations as well as `fault`.
-    pub(super) fn rivals(&self, found: &Explanation, fault: &Fault) -> Vec<Fault> {
-        Model::new(self, &[]).rivals(found, fault)
-    }
-
     /// Deficits that these faults predict, test by test.
     pub fn foreseen(&self, faults: &[Fault]) -> Foreseen {
         let model = Model::new(self, &[]);

@@ -58,19 +58,14 @@ pub(crate) fn traits(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<Trait> {
 
 fn of_host(host: &HostRecord) -> Vec<(String, String)> {
     let facts = &host.facts;
-    let mut all = vec![
-        ("kernel".to_owned(), facts.kernel.clone()),
-        ("architecture".to_owned(), facts.architecture.clone()),
-        (
-            "processor".to_owned(),
-            format!("{} x {}", facts.cores, facts.cpu),
-        ),
-        (
-            "governor".to_owned(),
-            facts.governor.clone().unwrap_or_default(),
-        ),
-        ("congestion control".to_owned(), facts.congestion.clone()),
+    let own = [
+        ("kernel", facts.kernel.clone()),
+        ("architecture", facts.architecture.clone()),
+        ("processor", format!("{} x {}", facts.cores, facts.cpu)),
+        ("governor", facts.governor.clone().unwrap_or_default()),
+        ("congestion control", facts.congestion.clone()),
     ];
+    let mut all = Vec::from(own.map(|(name, value)| (name.to_owned(), value)));
     for (rail, port) in host.rails.iter().enumerate() {
         let Some(interface) = host.interface_of(port) else {
             continue;

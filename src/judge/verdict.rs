@@ -317,6 +317,7 @@ impl Writer<'_> {
     }
 
     fn faults(&self) -> Vec<FaultSheet> {
+        use VerdictWord::{Fail, HostLimited, Undecided};
         let mut faults = Vec::new();
         for one in &self.decision.confirmed {
             let notes = [self.waits_at(&one.fault), self.broken_frames_at(&one.fault)];
@@ -324,8 +325,8 @@ impl Writer<'_> {
             let ordered = self.plan.criteria.non_blocking || !self.plan.criteria.uplinks.is_empty();
             let condition = self.unseen_at(&one.fault);
             let word = match one.fault.is_shared() && !ordered || condition.is_some() {
-                true => VerdictWord::Undecided,
-                false => VerdictWord::Fail,
+                true => Undecided,
+                false => Fail,
             };
             faults.push(FaultSheet {
                 or: one.or.iter().map(culprit).collect(),
@@ -341,41 +342,29 @@ impl Writer<'_> {
             if matches!(self.case.waits(fault), (1.., 0)) {
                 limits.splice(0..0, self.waits_at(fault));
             }
-            faults.push(self.of_rate(VerdictWord::Undecided, fault, limits));
+            faults.push(self.of_rate(Undecided, fault, limits));
         }
         for place in &self.decision.host_limited {
             let fault = Fault::Place(*place);
-            faults.push(self.of_rate(VerdictWord::HostLimited, &fault, self.limits_of(*place)));
+            faults.push(self.of_rate(HostLimited, &fault, self.limits_of(*place)));
         }
         let lists = [
-            (VerdictWord::Fail, FaultKind::Loss, &self.losses.confirmed),
-            (
-                VerdictWord::Undecided,
-                FaultKind::Loss,
-                &self.losses.undecided,
-            ),
-            (
-                VerdictWord::HostLimited,
-                FaultKind::Loss,
-                &self.losses.in_host,
-            ),
-            (VerdictWord::Fail, FaultKind::Broken, &self.losses.broken),
-            (
-                VerdictWord::Undecided,
-                FaultKind::Broken,
-                &self.losses.broken_once,
-            ),
+            (Fail, FaultKind::Loss, &self.losses.confirmed),
+            (Undecided, FaultKind::Loss, &self.losses.undecided),
+            (HostLimited, FaultKind::Loss, &self.losses.in_host),
+            (Fail, FaultKind::Broken, &self.losses.broken),
+            (Undecided, FaultKind::Broken, &self.losses.broken_once),
         ];
         for (word, kind, list) in lists {
             for (fault, share) in list {
                 let condition = self.unseen_at(fault);
-                let condition = condition.filter(|_| word == VerdictWord::Fail);
+                let condition = condition.filter(|_| word == Fail);
                 let word = match condition.is_some() {
-                    true => VerdictWord::Undecided,
+                    true => Undecided,
                     false => word,
                 };
                 let mut notes = self.broken_frames_at(fault);
-                if word == VerdictWord::HostLimited {
+                if word == HostLimited {
                     notes.splice(0..0, self.thrown_away_at(fault));
                 }
                 faults.push(FaultSheet {
@@ -453,7 +442,7 @@ impl Writer<'_> {
 
     /// The figure to sign: the lowest share of a port's capacity, over all tests that load both of its directions.
     fn figure(&self) -> Option<SignedFigure> {
-        let mut least: Option<(f64, SignedFigure)> = None;
+        let mut least: Option<SignedFigure> = None;
         // A bounced message loads one direction at a time, so it gives no figure to sign.
         let is_load =
             |pass: &Pass| !pass.isolated && pass.judged && pass.test < self.plan.tests().len();
@@ -462,26 +451,25 @@ impl Writer<'_> {
                 [Place::Send(port), Place::Receive(port)].map(|place| self.case.passes(place));
             for (sends, own, back) in [(true, &both[0], &both[1]), (false, &both[1], &both[0])] {
                 for (pass, back) in own.iter().zip(back) {
-                    let loads = is_load(pass) && back.rate > 0.0;
-                    if !loads || pass.capacity <= 0.0 {
-                        continue;
-                    }
+                    let loads = is_load(pass) && back.rate > 0.0 && pass.capacity > 0.0;
                     let share = pass.rate / pass.capacity;
-                    if least.as_ref().is_none_or(|(known, _)| share < *known) {
-                        let figure = SignedFigure {
+                    let is_less = |known: SignedFigure| {
+                        share < known.rate_bits_per_s / known.ceiling_bits_per_s
+                    };
+                    if loads && least.is_none_or(is_less) {
+                        least = Some(SignedFigure {
                             port,
                             sends,
                             rate_bits_per_s: pass.rate,
                             ceiling_bits_per_s: pass.capacity,
                             wire_bits_per_s: self.view.on_wire(port, pass.rate, pass.capacity),
                             test: pass.test,
-                        };
-                        least = Some((share, figure));
+                        });
                     }
                 }
             }
         }
-        least.map(|(_, figure)| figure)
+        least
     }
 
     /// Compares the mesh with the permutations. With different numbers of connections per port, it would measure a processor core.

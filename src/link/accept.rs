@@ -1,14 +1,15 @@
 //! The receiver's side of making a link: the receiver of a boundary that accepts the connection becomes the link's receiver.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use crate::sys::clock;
 use crate::sys::socket;
+use crate::sys::vectored::{Became, Wanted, wait_for_any};
 use crate::wire::hello::{ANSWER, HELLO_BYTES, LinkHello};
 
-use super::connect::PROBE_LIMIT;
+use super::connect::{PROBE_LIMIT, read_whole};
 use super::pending::PendingPeers;
 use super::{Link, LinkError};
 
@@ -103,14 +104,16 @@ impl<'a> Acceptor<'a> {
         let open_ns = newest_ns.map_or(0, |newest_ns| newest_ns + courtesy);
         let opens = now >= open_ns;
         let wait_ns = if opens { LOOK_UP_NS } else { open_ns - now };
-        let mut watched: Vec<BorrowedFd<'_>> = self.pending.sockets().collect();
-        watched.extend(opens.then_some(self.config.listener.as_fd()));
-        let ready = socket::which_readable(&watched, Duration::from_nanos(wait_ns))?;
-        let knocks = opens && ready.last() == Some(&true);
+        let sockets = self.pending.sockets();
+        let sockets = sockets.chain(opens.then_some(self.config.listener.as_fd()));
+        let watched: Vec<_> = sockets.map(|socket| (socket, Wanted::Read)).collect();
+        let became = wait_for_any(&watched, Duration::from_nanos(wait_ns))?;
+        let ready = |place: usize| became[place] != Became::Nothing;
+        let knocks = opens && ready(self.pending.count());
         // Go from the back, so that a removal shifts no place that comes later in this loop.
         for place in (0..self.pending.count())
             .rev()
-            .filter(|place| ready[*place])
+            .filter(|place| ready(*place))
         {
             let heard = self.pending.hear(place);
             if heard.is_some() {
@@ -143,19 +146,7 @@ fn answer(socket: &OwnedFd, hello: &LinkHello) -> bool {
 fn read_within(socket: &OwnedFd, limit: Duration, bytes: &mut [u8]) -> Option<()> {
     let until = clock::monotonic_ns() + u64::try_from(limit.as_nanos()).ok()?;
     socket::bound_calls(socket, limit).ok()?;
-    let mut have = 0;
-    while have < bytes.len() {
-        if clock::monotonic_ns() > until {
-            return None;
-        }
-        match socket::receive_bytes(socket.as_fd(), &mut bytes[have..]) {
-            Ok(0) => return None,
-            Ok(got) => have += got,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return None,
-        }
-    }
-    Some(())
+    read_whole(socket, until, bytes).ok()
 }
 
 #[cfg(test)]

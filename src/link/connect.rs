@@ -198,9 +198,22 @@ fn next_mtu(passes: Option<u32>, vanishes: u32) -> Option<u32> {
 
 fn await_answer(socket: &OwnedFd) -> io::Result<()> {
     let mut answer = [0; ANSWER.len()];
+    read_whole(socket, u64::MAX, &mut answer)?;
+    if answer == ANSWER {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// Fills `bytes`. The time of a call is bounded, and no call begins after `until_ns` on the monotonic clock.
+pub(super) fn read_whole(socket: &OwnedFd, until_ns: u64, bytes: &mut [u8]) -> io::Result<()> {
     let mut have = 0;
-    while have < answer.len() {
-        match socket::receive_bytes(socket.as_fd(), &mut answer[have..]) {
+    while have < bytes.len() {
+        if clock::monotonic_ns() > until_ns {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match socket::receive_bytes(socket.as_fd(), &mut bytes[have..]) {
             Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
             Ok(got) => have += got,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -210,11 +223,7 @@ fn await_answer(socket: &OwnedFd) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
-    if answer == ANSWER {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::InvalidData.into())
-    }
+    Ok(())
 }
 
 /// Abstract Unix name of a node's listener for a boundary.

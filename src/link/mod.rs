@@ -160,11 +160,8 @@ impl Link {
 
     /// The kernel's statistics of the connection; `None` for Unix sockets.
     pub(crate) fn tcp_info(&self) -> Option<TcpInfo> {
-        if self.tcp {
-            socket::tcp_info(self.socket.as_fd())
-        } else {
-            None
-        }
+        let of_tcp = self.tcp.then(|| socket::tcp_info(self.socket.as_fd()));
+        of_tcp.flatten()
     }
 
     /// Bytes that have arrived but are not read yet.
@@ -258,16 +255,15 @@ impl Link {
     /// Checks that the other direction is open and silent, for a sender that has not sent its last block: a peer that closes it
     /// is no receiver.
     pub(crate) fn expect_open(&self) -> Result<(), LinkError> {
-        if self.has_data(Duration::ZERO) {
-            return Err(
-                match socket::receive_bytes(self.socket.as_fd(), &mut [0; 8]) {
-                    Ok(0) => LinkError::PeerGone(io::ErrorKind::UnexpectedEof.into()),
-                    Ok(_) => LinkError::Io(io::ErrorKind::InvalidData.into()),
-                    Err(error) => LinkError::of(error, self.silence_ns),
-                },
-            );
+        if !self.has_data(Duration::ZERO) {
+            return Ok(());
         }
-        Ok(())
+        let said = socket::receive_bytes(self.socket.as_fd(), &mut [0; 8]);
+        Err(match said {
+            Ok(0) => LinkError::PeerGone(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => LinkError::Io(io::ErrorKind::InvalidData.into()),
+            Err(error) => LinkError::of(error, self.silence_ns),
+        })
     }
 
     /// Closes the sending direction: nothing follows.

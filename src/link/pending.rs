@@ -23,13 +23,6 @@ struct PendingPeer {
     have: usize,
 }
 
-/// State of a peer's hello.
-enum HelloState {
-    Hello,
-    Less,
-    Nonsense,
-}
-
 impl PendingPeers {
     /// Makes an empty list. `limit` is the time that a peer has to send its hello.
     pub(crate) fn new(limit: Duration) -> Self {
@@ -104,42 +97,28 @@ impl PendingPeers {
     /// Reads from the peer at `place`. Returns its socket and hello once the hello is whole. A peer leaves the list then, or
     /// when its hello cannot become whole any more.
     pub(crate) fn hear(&mut self, place: usize) -> Option<(OwnedFd, [u8; HELLO_BYTES])> {
-        match self.peers.get_mut(place)?.hear() {
-            HelloState::Less => None,
-            HelloState::Hello => {
-                let peer = self.peers.remove(place)?;
-                Some((peer.socket, peer.bytes))
-            }
-            HelloState::Nonsense => {
-                self.peers.remove(place);
-                self.closed += 1;
-                None
-            }
+        let peer = self.peers.get_mut(place)?;
+        let got = match socket::receive_bytes(peer.socket.as_fd(), &mut peer.bytes[peer.have..]) {
+            Ok(got) => got,
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => return None,
+                _ => 0,
+            },
+        };
+        peer.have += got;
+        if got > 0 && peer.have < HELLO_BYTES {
+            return None;
         }
+        let peer = self.peers.remove(place)?;
+        if got > 0 {
+            return Some((peer.socket, peer.bytes));
+        }
+        self.closed += 1;
+        None
     }
 
     /// Number of peers that were closed since the last call.
     pub(crate) fn closed(&mut self) -> usize {
         std::mem::take(&mut self.closed)
-    }
-}
-
-impl PendingPeer {
-    fn hear(&mut self) -> HelloState {
-        match socket::receive_bytes(self.socket.as_fd(), &mut self.bytes[self.have..]) {
-            Ok(0) => HelloState::Nonsense,
-            Ok(got) => {
-                self.have += got;
-                if self.have < HELLO_BYTES {
-                    HelloState::Less
-                } else {
-                    HelloState::Hello
-                }
-            }
-            Err(error) => match error.kind() {
-                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => HelloState::Less,
-                _ => HelloState::Nonsense,
-            },
-        }
     }
 }

@@ -164,9 +164,8 @@ fn seen(snapshot: &Snapshot, card: Card, with_ends: bool) -> Option<SeenNode> {
 
 fn state_of(snapshot: &Snapshot, pid: i32) -> SeenState {
     if process::is_stopped(pid) {
-        return SeenState::Stopped;
-    }
-    if snapshot.is_done() {
+        SeenState::Stopped
+    } else if snapshot.is_done() {
         SeenState::Ending
     } else if snapshot.is_stopping() {
         SeenState::Draining

@@ -7,7 +7,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::sys::clock;
-use crate::sys::socket::set_descriptor_nonblocking;
+use crate::sys::socket::set_nonblocking;
 use crate::wire::frame::{self, Decoder, FrameError, MAGIC_WORD};
 use crate::wire::message::{FromNode, ToNode};
 
@@ -43,8 +43,8 @@ impl Channel {
     /// Takes standard input and output and makes them non-blocking.
     pub(super) fn open() -> io::Result<Self> {
         let (input, output) = (io::stdin(), io::stdout());
-        set_descriptor_nonblocking(input.as_fd(), true)?;
-        set_descriptor_nonblocking(output.as_fd(), true)?;
+        set_nonblocking(&input, true)?;
+        set_nonblocking(&output, true)?;
         Ok(Self {
             input,
             output,

@@ -15,9 +15,7 @@ pub(super) fn check(assignment: &Assignment, rooms: &Rooms) -> Result<(), Troubl
         ports: assignment.test.ports,
         cures: cure_of_test,
     };
-    needs(assignment)
-        .into_iter()
-        .try_for_each(|need| need.check(&asked, rooms))
+    asked.check(&needs(assignment), rooms)
 }
 
 /// Refuses a job of ranks that does not fit, in the same way.
@@ -30,9 +28,7 @@ pub(super) fn check_ranks(assignment: &RankAssignment, rooms: &Rooms) -> Result<
             Job::Linktest(_) => cure_of_job,
         },
     };
-    needs_of_ranks(assignment)
-        .into_iter()
-        .try_for_each(|need| need.check(&asked, rooms))
+    asked.check(&needs_of_ranks(assignment), rooms)
 }
 
 /// One resource, and the amount that is needed.
@@ -46,6 +42,13 @@ struct Asked {
     nodes_on_host: usize,
     ports: Option<(u16, u16)>,
     cures: fn(Thing) -> &'static str,
+}
+
+impl Asked {
+    fn check(&self, needs: &[Need], rooms: &Rooms) -> Result<(), Trouble> {
+        let mut needs = needs.iter();
+        needs.try_for_each(|need| need.check(self, rooms))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,13 +156,11 @@ impl Need {
             .rooms(asked, rooms)
             .into_iter()
             .min_by_key(|room| room.left);
-        match tightest.filter(|room| room.left < self.amount) {
-            Some(room) => Err(Trouble::own(
-                TroubleKind::Resource,
-                self.refusal(asked, &room),
-            )),
-            None => Ok(()),
-        }
+        let Some(room) = tightest.filter(|room| room.left < self.amount) else {
+            return Ok(());
+        };
+        let what = self.refusal(asked, &room);
+        Err(Trouble::own(TroubleKind::Resource, what))
     }
 
     fn rooms(&self, asked: &Asked, rooms: &Rooms) -> Vec<Room> {

@@ -118,25 +118,17 @@ fn take(name: &str, own: &Holder) -> Result<HostLock, Refusal> {
         }
         let first_ns = *first_ns.get_or_insert_with(clock::monotonic_ns);
         let is_late = |limit_ns| clock::monotonic_ns() > first_ns + limit_ns;
-        match ask(name) {
-            Answer::Holder(user, holder) if is_late(GRACE_NS) => {
-                return Err(Refusal::Taken(user, holder));
-            }
-            Answer::Silent(owner) if is_late(LIMIT_NS) || is_stopped(owner) => {
-                return Err(Refusal::Silent(owner));
-            }
-            Answer::Gone if is_late(LIMIT_NS) => return Err(Refusal::Silent(None)),
-            Answer::Holder(..) | Answer::Silent(_) | Answer::Gone => {}
+        let answer = ask(name);
+        let is_final = match &answer {
+            Some(Refusal::Taken(..)) => is_late(GRACE_NS),
+            Some(Refusal::Silent(owner)) => is_late(LIMIT_NS) || is_stopped(*owner),
+            Some(Refusal::Failed(_)) | None => is_late(LIMIT_NS),
+        };
+        if is_final {
+            return Err(answer.unwrap_or(Refusal::Silent(None)));
         }
         clock::sleep_until(clock::monotonic_ns() + 20_000_000);
     }
-}
-
-enum Answer {
-    Holder(u32, Holder),
-    Silent(Option<Owner>),
-    /// The holder has ended meanwhile.
-    Gone,
 }
 
 fn is_stopped(owner: Option<Owner>) -> bool {
@@ -144,20 +136,23 @@ fn is_stopped(owner: Option<Owner>) -> bool {
     pid.is_some_and(process::is_stopped)
 }
 
-fn ask(name: &str) -> Answer {
+/// What the holder says about itself, as a reason to refuse the name. `None` if the holder has ended meanwhile.
+fn ask(name: &str) -> Option<Refusal> {
     let (owner, said) = match socket::ask_unix(name, PATIENCE, LINE_BYTES) {
         Ok((owner, Ok(said))) => (owner, said),
         Ok((owner, Err(error))) if error.kind() == io::ErrorKind::WouldBlock => {
-            return Answer::Silent(Some(owner));
+            return Some(Refusal::Silent(Some(owner)));
         }
         // The backlog is full: many processes ask, and the holder answers none of them.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Answer::Silent(None),
-        Ok((_, Err(_))) | Err(_) => return Answer::Gone,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Some(Refusal::Silent(None));
+        }
+        Ok((_, Err(_))) | Err(_) => return None,
     };
     match outside::read(&said) {
-        Ok(holder) => Answer::Holder(owner.user, holder),
-        Err(_) if said.is_empty() => Answer::Gone,
-        Err(_) => Answer::Silent(Some(owner)),
+        Ok(holder) => Some(Refusal::Taken(owner.user, holder)),
+        Err(_) if said.is_empty() => None,
+        Err(_) => Some(Refusal::Silent(Some(owner))),
     }
 }
 

@@ -228,15 +228,12 @@ impl Rank<'_> {
             (Work::Linktest(tester), Round::AllToAll) => {
                 Some(tester.all_to_all(&mut world).map_err(failed)?)
             }
-            (
-                Work::Linktest(tester),
-                Round::Whole { .. } | Round::Alone { .. } | Round::Steps { .. },
-            ) => {
-                tester.measure(&mut world, round, tell).map_err(failed)?;
-                None
-            }
             (Work::Imb(_), _) | (Work::Linktest(_), Round::Table(_)) => {
                 return refuse("told to measure something else than its job");
+            }
+            (Work::Linktest(tester), _) => {
+                tester.measure(&mut world, round, tell).map_err(failed)?;
+                None
             }
         };
         self.say(&FromRank::Word(RankWord::Done {

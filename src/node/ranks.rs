@@ -244,10 +244,10 @@ impl RankProcess {
         };
         loop {
             match self.decoder.next_message() {
-                Ok(Some(message)) => said.push(match serde_json::from_slice(&message) {
-                    Ok(word) => word,
-                    Err(error) => broken(error.to_string()),
-                }),
+                Ok(Some(message)) => {
+                    let word = serde_json::from_slice(&message);
+                    said.push(word.unwrap_or_else(|error| broken(error.to_string())));
+                }
                 Ok(None) => return said,
                 Err(error) => {
                     said.push(broken(error.to_string()));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::buffer::board::EndState;
 use crate::pipeline::resources::NodeResources;
 use crate::record::{Edge, EndRole, NodeReport};
 use crate::sys::{clock, usage};
@@ -33,10 +34,11 @@ pub(super) fn edge(resources: &NodeResources, phases: &[i32]) -> Edge {
         count.cpu_ns = count.cpu_ns.max(cpu_ns);
         (count.run_delay_ns, count.turns) = (run_delay_ns, turns);
     }
-    let own = usage::own_cpu();
+    let node_cpu_ns = usage::own_cpu_ns();
     // A phase that has ended is missing from /proc. It noted its CPU time before that.
     let phase_cpu = |(number, pid): (usize, &i32)| {
-        usage::cpu_ns_of(*pid).max(resources.board.phase_cpu_ns(number))
+        let [cpu_ns, ..] = usage::scheduled(*pid);
+        cpu_ns.max(resources.board.phase_cpu_ns(number))
     };
     let cores = usage::cores();
     Edge {
@@ -50,7 +52,7 @@ pub(super) fn edge(resources: &NodeResources, phases: &[i32]) -> Edge {
             .filter_map(|number| cores.iter().position(|core| core.number == number))
             .collect(),
         phases_cpu_ns: phases.iter().enumerate().map(phase_cpu).sum(),
-        node_cpu_ns: own.user_ns + own.system_ns,
+        node_cpu_ns,
     }
 }
 
@@ -64,7 +66,7 @@ pub(super) fn progress(resources: &NodeResources) -> Progress {
         received_bytes: vec![0; rails],
         ..Progress::default()
     };
-    let lanes = resources.lanes_of_a_boundary();
+    let lanes = [EndRole::Sender, EndRole::Receiver].map(|role| resources.lanes(role, 0));
     for (role, _, slot, end) in resources.board.ends() {
         let lane = lanes[usize::from(role == EndRole::Receiver)][slot];
         let peer = lane.peer_of(assignment.run.node);
@@ -86,10 +88,7 @@ pub(super) fn progress(resources: &NodeResources) -> Progress {
             sums.slowest = Some((peer, bytes));
         }
     }
-    let finished = resources
-        .board
-        .count_at_least(crate::buffer::board::EndState::Finished);
-    sums.open_links = resources.link_ends() - finished;
+    sums.open_links = resources.ends_before(EndState::Finished);
     sums
 }
 

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::buffer::board::EndState;
 use crate::pipeline::{phase, resources, resources::NodeResources};
-use crate::plan::{self, Assignment, DRAINS, Source, size};
+use crate::plan::{self, Assignment, DRAINS, Deadlines, Source, size};
 use crate::record::HostFacts;
 use crate::record::{EndRole, NodeReport, Trouble, TroubleKind};
 use crate::stats::series::Series;
@@ -183,9 +183,13 @@ impl Run {
         self.resources.publish(book);
         self.ring_phases();
         self.stage = Stage::Connecting;
-        let deadlines = &self.resources.assignment.run.deadlines;
-        self.due_ns =
-            clock::monotonic_ns() + (deadlines.connect_ms + deadlines.prepare_ms) * 1_000_000;
+        self.set_deadline(|deadlines| deadlines.connect_ms + deadlines.prepare_ms);
+    }
+
+    /// Lets the stage end within a time that the plan sets.
+    fn set_deadline(&mut self, limit_ms: impl FnOnce(&Deadlines) -> u64) {
+        let limit_ms = limit_ms(&self.resources.assignment.run.deadlines);
+        self.due_ns = clock::monotonic_ns() + limit_ms * 1_000_000;
     }
 
     /// Sets the start time.
@@ -262,6 +266,10 @@ impl Run {
         }
     }
 
+    fn data_flows(&self) -> bool {
+        (Stage::Running..Stage::Collecting).contains(&self.stage)
+    }
+
     fn has_window(&self) -> bool {
         self.go.is_some_and(|go| go.window_ns.is_some())
     }
@@ -305,8 +313,7 @@ impl Run {
         self.resources.board.set_epoch(2);
         self.resources.board.stop();
         self.stage = Stage::Draining;
-        self.due_ns =
-            clock::monotonic_ns() + self.resources.assignment.run.deadlines.drain_ms * 1_000_000;
+        self.set_deadline(|deadlines| deadlines.drain_ms);
     }
 
     fn take_reading(&mut self) {
@@ -325,13 +332,11 @@ impl Run {
             .map(|(_, _, _, end)| end.bytes())
             .sum();
         // Bytes that the kernel has taken are on their way to another node, and that node sees whether they move.
-        let sent =
-            self.resources.board.count_at_least(EndState::Sent) == self.resources.link_ends();
+        let sent = self.resources.ends_before(EndState::Sent) == 0;
         if (moved > self.drained_bytes || sent) && self.drains < DRAINS {
             self.drained_bytes = moved;
             self.drains += 1;
-            let drain_ms = self.resources.assignment.run.deadlines.drain_ms;
-            self.due_ns = clock::monotonic_ns() + drain_ms * 1_000_000;
+            self.set_deadline(|deadlines| deadlines.drain_ms);
         } else {
             self.too_late("blocks under way did not arrive");
         }
@@ -340,13 +345,11 @@ impl Run {
     fn too_late(&mut self, what: &str) {
         const NAMED: usize = 3;
         let open = self.open_ends(NAMED);
-        let count = self.count_open();
+        let count = self.resources.ends_before(self.wanted_state());
         let late = if count > 0 {
-            let more = count.saturating_sub(open.len());
-            let more = if more > 0 {
-                format!(" and {more} more")
-            } else {
-                String::new()
+            let more = match count.saturating_sub(open.len()) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
             };
             format!("{}{more}", open.join(", "))
         } else {
@@ -366,10 +369,6 @@ impl Run {
         } else {
             EndState::Finished
         }
-    }
-
-    fn count_open(&self) -> usize {
-        self.resources.link_ends() - self.resources.board.count_at_least(self.wanted_state())
     }
 
     /// Names of the first link ends that have not reached the state that the stage requires.
@@ -453,11 +452,9 @@ impl Task for Run {
         if self.stage == Stage::Over {
             return None;
         }
-        let mut due = self.due_ns.min(self.progress_ns);
-        if let Some(trouble_ns) = self.troubles.due_ns() {
-            due = due.min(trouble_ns);
-        }
-        if matches!(self.stage, Stage::Connecting) {
+        let trouble_ns = self.troubles.due_ns().unwrap_or(u64::MAX);
+        let mut due = self.due_ns.min(self.progress_ns).min(trouble_ns);
+        if self.stage == Stage::Connecting {
             due = due.min(now + 5_000_000); // Only the board shows readiness.
         }
         Some(due.saturating_sub(EXACT_NS))
@@ -495,14 +492,13 @@ impl Task for Run {
     }
 
     fn look(&mut self) {
-        if self.stage == Stage::Connecting
-            && self.resources.board.count_at_least(EndState::Ready) == self.resources.link_ends()
-        {
+        let connects = self.stage == Stage::Connecting;
+        if connects && self.resources.ends_before(EndState::Ready) == 0 {
             self.stage = Stage::Ready;
             self.due_ns = u64::MAX;
             self.messages.push(FromNode::Ready);
         }
-        if !(Stage::Running..Stage::Collecting).contains(&self.stage) {
+        if !self.data_flows() {
             return;
         }
         if self.taken.done_ns.is_none() {
@@ -510,15 +506,14 @@ impl Task for Run {
             self.taken.done_ns = self.resources.board.done_ns();
         }
         // Everything has arrived here, but this node's senders may still feed slower nodes.
-        let ended = self.resources.board.count_at_least(EndState::Finished);
-        if self.taken.done_ns.is_some() && ended == self.resources.link_ends() {
+        let all_ended = self.resources.ends_before(EndState::Finished) == 0;
+        if self.taken.done_ns.is_some() && all_ended {
             if !self.has_window() {
                 self.take_reading();
             }
             self.progress_ns = u64::MAX;
             self.stage = Stage::Collecting;
-            let collect_ms = self.resources.assignment.run.deadlines.collect_ms;
-            self.due_ns = clock::monotonic_ns() + collect_ms * 1_000_000;
+            self.set_deadline(|deadlines| deadlines.collect_ms);
             self.report_if_ended();
         }
     }
@@ -561,10 +556,7 @@ impl Task for Run {
             return;
         }
         self.hear();
-        if matches!(
-            self.stage,
-            Stage::Running | Stage::Measuring | Stage::Draining
-        ) {
+        if self.data_flows() {
             self.take_reading();
         }
         self.messages.extend(self.troubles.take_message());
@@ -585,11 +577,9 @@ fn source_bytes(assignment: &Assignment) -> Result<Option<u64>, Trouble> {
         return Ok(None);
     };
     let name = plan::file_name(pattern, &assignment.run.labels[assignment.run.node]);
-    match file::source_bytes(Path::new(&name)) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) => {
-            let what = format!("cannot read source {name}: {}", why(&error));
-            Err(Trouble::own(TroubleKind::Resource, what))
-        }
-    }
+    let bytes = file::source_bytes(Path::new(&name)).map_err(|error| {
+        let what = format!("cannot read source {name}: {}", why(&error));
+        Trouble::own(TroubleKind::Resource, what)
+    })?;
+    Ok(Some(bytes))
 }

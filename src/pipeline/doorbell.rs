@@ -16,6 +16,13 @@ pub(super) type Failure = (TroubleKind, String);
 pub(super) const LOOK_UP: Duration = Duration::from_nanos(LOOK_UP_NS);
 pub(super) const LOOK_UP_NS: u64 = 50_000_000;
 
+/// Begins a process that moves data, under the name `name`.
+pub(super) fn begin(name: &str) {
+    process::set_name(name);
+    signals::unblock_all_but_doorbell();
+    process::schedule_as_batch();
+}
+
 /// The doorbell of a sender or receiver.
 pub(super) struct ChildBell<'resources> {
     resources: &'resources NodeResources,

@@ -13,11 +13,11 @@ use mio::{Events, Interest, Poll, Token};
 
 use crate::buffer::handshake::Doorbell;
 use crate::link::Ready;
-use crate::record::{Activity, TroubleKind};
-use crate::sys::{clock, signals, why};
+use crate::record::Activity;
+use crate::sys::{clock, signals};
 
 use super::doorbell::{ChildBell, LOOK_UP_NS};
-use super::flow::{Advance, Failure, Flow, failure};
+use super::flow::{Advance, Failure, Flow, failure, lacking, phase_gone};
 use super::resources::NodeResources;
 
 /// Steps that a flow can take in one turn: some more than a block needs.
@@ -75,7 +75,7 @@ impl<'resources, F: Flow<'resources>> Engine<'resources, F> {
         parent: i32,
         flows: Vec<(F, usize)>,
     ) -> Result<Self, MemberFailure> {
-        let lacking = |error: std::io::Error| (None, (TroubleKind::Resource, why(&error)));
+        let lacking = |error: std::io::Error| (None, lacking(error));
         let poll = Poll::new().map_err(lacking)?;
         let doorbell =
             signals::doorbell_descriptor().map_err(|error| lacking(std::io::Error::from(error)))?;
@@ -91,7 +91,7 @@ impl<'resources, F: Flow<'resources>> Engine<'resources, F> {
         for (place, (mut flow, peer)) in flows.into_iter().enumerate() {
             for link in flow.links() {
                 link.set_nonblocking()
-                    .map_err(|error| (Some(place), failure(&error)))?;
+                    .map_err(|error| (Some(place), failure(error)))?;
                 registry
                     .register(
                         &mut SourceFd(&link.socket().as_raw_fd()),
@@ -252,9 +252,8 @@ impl<'resources, F: Flow<'resources>> Engine<'resources, F> {
     /// Waits up to `limit` for events of links and of the doorbell. The doorbell only says that slots have to be
     /// looked at.
     fn hear(&mut self, limit: Duration) {
-        match self.poll.poll(&mut self.events, Some(limit)) {
-            Ok(()) => {}
-            Err(_) => return, // Interrupted: the caller polls again.
+        if self.poll.poll(&mut self.events, Some(limit)).is_err() {
+            return; // Interrupted: the caller polls again.
         }
         for event in &self.events {
             if event.token() == BELL {
@@ -282,7 +281,7 @@ impl<'resources, F: Flow<'resources>> Engine<'resources, F> {
         let now = clock::monotonic_ns();
         self.looked_ns = now;
         if !self.bell.parent_lives() {
-            return Err((None, (TroubleKind::Peer, "the phase is gone".to_owned())));
+            return Err((None, phase_gone()));
         }
         let silence = self.resources.board.has_started() && now >= self.silence_ns + SILENCE_NS;
         if silence {

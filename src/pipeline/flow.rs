@@ -9,7 +9,7 @@ use crate::buffer::handshake::{Handshake, Side};
 use crate::link::{Link, LinkError, Ready};
 use crate::record::TcpInfo;
 use crate::record::{Activity, TroubleKind};
-use crate::sys::clock;
+use crate::sys::{clock, why};
 
 pub(super) use super::doorbell::Failure;
 use super::doorbell::{ChildBell, LOOK_UP_NS};
@@ -31,8 +31,18 @@ pub(super) enum Advance {
 }
 
 /// Converts a link's failure into that of a flow.
-pub(super) fn failure(error: &LinkError) -> Failure {
+pub(super) fn failure(error: LinkError) -> Failure {
     (error.kind(), error.to_string())
+}
+
+/// The failure to get something from the system.
+pub(super) fn lacking(error: std::io::Error) -> Failure {
+    (TroubleKind::Resource, why(&error))
+}
+
+/// The failure of a process whose phase has ended.
+pub(super) fn phase_gone() -> Failure {
+    (TroubleKind::Peer, "the phase is gone".to_owned())
 }
 
 /// A place in a double buffer that a flow waits for: handshake, side, slot and block.
@@ -73,7 +83,6 @@ pub(super) fn drive<'resources>(
     flow: &mut impl Flow<'resources>,
     bell: &mut ChildBell<'resources>,
 ) -> Result<(), Failure> {
-    let gone = || (TroubleKind::Peer, "the phase is gone".to_owned());
     loop {
         match flow.advance(bell)? {
             Advance::Moved => {}
@@ -84,19 +93,19 @@ pub(super) fn drive<'resources>(
                     .place()
                     .is_some_and(|(shake, side, slot, t)| shake.wait(side, slot, t, bell));
                 if !came {
-                    return Err(gone());
+                    return Err(phase_gone());
                 }
             }
-            Advance::Link(_) if bell.peer_is_lost() => return Err(failure(&LinkError::GivenUp)),
+            Advance::Link(_) if bell.peer_is_lost() => return Err(failure(LinkError::GivenUp)),
             Advance::Link(until) => {
                 flow.still_waits()?;
-                flow.link().wait(until).map_err(|error| failure(&error))?;
+                flow.link().wait(until).map_err(failure)?;
             }
             Advance::Held(until_ns) => {
                 flow.turn(Activity::Pacing);
                 clock::sleep_until(until_ns.min(clock::monotonic_ns() + LOOK_UP_NS));
                 if bell.peer_is_lost() {
-                    return Err(failure(&LinkError::GivenUp));
+                    return Err(failure(LinkError::GivenUp));
                 }
             }
         }
@@ -185,7 +194,7 @@ impl Closing {
 
     /// Looks if the receiver has closed the link.
     pub(super) fn advance(meter: &Meter<'_>, link: &Link) -> Result<Advance, Failure> {
-        if !link.is_closed().map_err(|error| failure(&error))? {
+        if !link.is_closed().map_err(failure)? {
             return Ok(Advance::Link(Ready::Read));
         }
         meter.end().set_state(EndState::Finished);
@@ -198,7 +207,7 @@ impl Closing {
         let limit_ms = resources.assignment.run.deadlines.longest_drain_ms();
         let limit_ns = limit_ms.saturating_mul(1_000_000);
         if clock::monotonic_ns() - self.since_ns > limit_ns {
-            return Err(failure(&LinkError::NotTaken(limit_ns)));
+            return Err(failure(LinkError::NotTaken(limit_ns)));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Deliberate holding back: the rate limit of a Unix socket, and the rule that a same-node chain never runs ahead of
 //! the mean of its node's other chains.
 
-use crate::plan::lanes::{self, Lane};
+use crate::plan::lanes::Lane;
 use crate::record::EndRole;
 use crate::sys::clock;
 
@@ -27,10 +27,8 @@ impl Pace {
             _ => 0,
         };
         let sources = lane.boundary == 0 && test.senders_are_sources();
-        let assignment = &resources.assignment;
         let follows = if sources && lane.is_own() {
-            let all =
-                lanes::outgoing(test, assignment.run.nodes(), 0, assignment.run.node).into_iter();
+            let all = resources.lanes(EndRole::Sender, 0).into_iter();
             let others = all.filter(|other| !other.is_own());
             others.map(|other| (other.from_slot, other.to)).collect()
         } else {

@@ -1,6 +1,6 @@
 //! A phase: forks its receivers and senders, watches them, and does its part as source or sink.
 
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -114,18 +114,23 @@ pub(crate) fn run(resources: &NodeResources, number: usize, parent: i32) -> u8 {
 /// Descriptors that phase `number` and its children need.
 pub(crate) fn descriptors(resources: &NodeResources, number: usize) -> Vec<RawFd> {
     let mut keep = resources.common_descriptors();
+    let of_children = of_children(resources, number);
+    keep.extend(of_children.iter().map(AsRawFd::as_raw_fd));
+    keep
+}
+
+/// Listeners and links of the children of phase `number`.
+fn of_children(resources: &NodeResources, number: usize) -> Vec<BorrowedFd<'_>> {
+    let mut all = Vec::new();
     if let Some(before) = number.checked_sub(1) {
-        keep.extend(resources.listeners[before].iter().map(AsRawFd::as_raw_fd));
-        keep.extend(
-            resources.pairs[before]
-                .iter()
-                .map(|(_, receiver)| receiver.as_raw_fd()),
-        );
+        all.extend(resources.listeners[before].iter().map(AsFd::as_fd));
+        let pairs = resources.pairs[before].iter();
+        all.extend(pairs.map(|(_, receiver)| receiver.as_fd()));
     }
     if let Some(pairs) = resources.pairs.get(number) {
-        keep.extend(pairs.iter().map(|(sender, _)| sender.as_raw_fd()));
+        all.extend(pairs.iter().map(|(sender, _)| sender.as_fd()));
     }
-    keep
+    all
 }
 
 impl Phase<'_> {
@@ -134,16 +139,16 @@ impl Phase<'_> {
     }
 
     fn make_children(&mut self) -> bool {
-        let assignment = &self.resources.assignment;
-        let (nodes, node) = (assignment.run.nodes(), assignment.run.node);
+        let resources = self.resources;
+        let assignment = &resources.assignment;
         let incoming = match self.number.checked_sub(1) {
-            Some(before) => lanes::incoming(&assignment.test, nodes, before, node),
+            Some(before) => resources.lanes(EndRole::Receiver, before),
             None => Vec::new(),
         };
         let outgoing = if self.is_last() {
             Vec::new()
         } else {
-            lanes::outgoing(&assignment.test, nodes, self.number, node)
+            resources.lanes(EndRole::Sender, self.number)
         };
         let passes = !incoming.is_empty()
             && !outgoing.is_empty()
@@ -170,20 +175,15 @@ impl Phase<'_> {
     /// Closes this process's copies of links and listeners. A copy of a link's socket here would prevent end-of-file.
     /// A copy of a listener that no process accepts from would leave strangers neither closed nor counted.
     fn close_what_children_hold(&self) {
-        let resources = self.resources;
-        if let Some(before) = self.number.checked_sub(1) {
-            resources.listeners[before]
-                .iter()
-                .for_each(|one| process::close_own_copy(one.as_fd()));
-            resources.pairs[before]
-                .iter()
-                .for_each(|(_, one)| process::close_own_copy(one.as_fd()));
+        for one in of_children(self.resources, self.number) {
+            process::close_own_copy(one);
         }
-        if let Some(pairs) = resources.pairs.get(self.number) {
-            pairs
-                .iter()
-                .for_each(|(one, _)| process::close_own_copy(one.as_fd()));
-        }
+    }
+
+    /// Reports a failure of this phase itself.
+    fn report(&self, kind: TroubleKind, what: &str) {
+        let who = format!("phase {}", self.number);
+        self.resources.report(kind, &who, what);
     }
 
     fn make_child(&mut self, role: Role, lanes: &[Lane]) -> bool {
@@ -218,13 +218,9 @@ impl Phase<'_> {
                 true
             }
             Err(error) => {
-                let who = format!("phase {}", self.number);
                 let made = self.children.len();
-                resources.report(
-                    TroubleKind::Resource,
-                    &who,
-                    &format!("{error} (after {made} children)"),
-                );
+                let what = format!("{error} (after {made} children)");
+                self.report(TroubleKind::Resource, &what);
                 false
             }
         }
@@ -248,7 +244,7 @@ impl Phase<'_> {
         };
         if let Err((kind, what)) = done {
             self.failed = true;
-            resources.report(kind, &format!("phase {}", self.number), &what);
+            self.report(kind, &what);
         }
     }
 
@@ -288,14 +284,12 @@ impl Phase<'_> {
     fn look(&mut self, limit: Duration) -> bool {
         self.pass_on();
         match signals::wait_parent(limit) {
-            Woken::Child => self.reap(),
+            Woken::Child | Woken::Timeout => self.reap(),
             Woken::Doorbell => {}
-            Woken::Timeout => self.reap(),
             Woken::End(signal) => {
                 if process::parent_is(self.parent) {
-                    let who = format!("phase {}", self.number);
                     let what = format!("ended by signal {signal}");
-                    self.resources.report(TroubleKind::Ended, &who, &what);
+                    self.report(TroubleKind::Ended, &what);
                 }
                 return self.end();
             }
@@ -380,25 +374,18 @@ impl Phase<'_> {
             if !matches!(ending, Ending::Stopped(_)) {
                 self.children.swap_remove(index);
             }
-            match ending {
-                Ending::Code(0) => {}
-                Ending::Code(70) => {
-                    self.failed = true;
-                    let what = "ended by a defect of pipebench";
-                    self.resources.report(TroubleKind::Bug, &name, what);
-                }
-                Ending::Code(_) => self.failed = true, // The child has reported the reason.
+            self.failed |= ending != Ending::Code(0);
+            let (kind, what) = match ending {
+                Ending::Code(70) => (TroubleKind::Bug, "ended by a defect of pipebench".into()),
+                Ending::Code(_) => continue, // The child has reported the reason, if there is one.
                 Ending::Signal(signal) => {
-                    self.failed = true;
-                    let what = format!("killed by signal {signal}");
-                    self.resources.report(TroubleKind::Killed, &name, &what);
+                    (TroubleKind::Killed, format!("killed by signal {signal}"))
                 }
                 Ending::Stopped(signal) => {
-                    self.failed = true;
-                    let what = format!("stopped by signal {signal}");
-                    self.resources.report(TroubleKind::Killed, &name, &what);
+                    (TroubleKind::Killed, format!("stopped by signal {signal}"))
                 }
-            }
+            };
+            self.resources.report(kind, &name, &what);
         }
     }
 

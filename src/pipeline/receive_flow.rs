@@ -9,11 +9,10 @@ use crate::plan::lanes::Lane;
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::memory::Span;
 use crate::sys::pages::Drain;
-use crate::sys::why;
 use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 
 use super::doorbell::ChildBell;
-use super::flow::{Advance, Failure, Flow, Meter, Place, failure};
+use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lacking};
 use super::resources::NodeResources;
 
 /// The receiving end of one link.
@@ -65,18 +64,14 @@ impl<'resources> ReceiveFlow<'resources> {
         let phase = lane.boundary + 1;
         let last = phase + 1 == test.phases;
         let drain = if last && test.sink == Sink::Discard {
-            let made = Drain::new(link.is_tcp());
-            Some(made.map_err(|error| (TroubleKind::Resource, why(&error)))?)
+            Some(Drain::new(link.is_tcp()).map_err(lacking)?)
         } else {
             None
         };
-        let end = resources
-            .board
-            .end(EndRole::Receiver, lane.boundary, lane.to_slot);
         Ok(Self {
             resources,
             lane,
-            meter: Meter::new(end),
+            meter: Meter::new(resources.end(EndRole::Receiver, &lane)),
             silence: Silence::default(),
             origin: resources.origin_of(&lane),
             own,
@@ -124,7 +119,7 @@ impl<'resources> ReceiveFlow<'resources> {
             _ => self.link.receive(self.block().part(from + self.at, left)),
         };
         self.meter.note_epoch(self.resources, &self.link);
-        let moved = moved.map_err(|error| failure(&error))?;
+        let moved = moved.map_err(failure)?;
         self.is_dry = moved.is_none();
         let Some(moved) = moved else {
             return Ok(None);
@@ -203,7 +198,7 @@ impl<'resources> ReceiveFlow<'resources> {
         match self.link.send_bytes(&[1], false) {
             Ok(Some(_)) => Ok(self.go_on()),
             Ok(None) => Ok(Advance::Link(Ready::Write)),
-            Err(error) => Err(failure(&error)),
+            Err(error) => Err(failure(error)),
         }
     }
 
@@ -241,7 +236,7 @@ impl<'resources> Flow<'resources> for ReceiveFlow<'resources> {
 
     fn still_waits(&mut self) -> Result<(), Failure> {
         let silence = self.silence.goes_on(self.link.silence_ns());
-        silence.map_err(|error| failure(&error))
+        silence.map_err(failure)
     }
 
     fn turn(&mut self, activity: Activity) {

@@ -5,45 +5,55 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use crate::buffer::board::{EndState, LinkEnd};
+use crate::buffer::board::EndState;
 use crate::link::{AcceptConfig, Acceptor, Link};
 use crate::plan::LinkKind;
-use crate::plan::lanes::{self, Lane};
+use crate::plan::lanes::Lane;
 use crate::record::{EndRole, TroubleKind};
-use crate::sys::{process, signals, why};
+use crate::sys::process;
 use crate::wire::hello::{LinkHello, secret_bytes};
 
-use super::doorbell::ChildBell;
-use super::flow::{Failure, Flow, drive, failure};
+use super::doorbell::{ChildBell, begin};
+use super::flow::{Failure, Flow, drive, failure, lacking, phase_gone};
 use super::receive_flow::ReceiveFlow;
 use super::resources::NodeResources;
 
 /// Runs a receiver in a separate process; returns its exit code. It starts for `lane`, but the link it accepts can
 /// assign another lane of the boundary to it.
 pub(super) fn run(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
-    process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
-    signals::unblock_all_but_doorbell();
-    process::schedule_as_batch();
-    let (link, lane) = match make_link(resources, lane) {
-        Ok(made) => made,
-        Err((kind, what)) => {
-            // No link arrived, so the lane is unknown.
-            resources.report(
-                kind,
-                &format!("phase {} receiver", lane.boundary + 1),
-                &what,
-            );
-            return 1;
-        }
-    };
-    process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
-    resources.take_place(&lane, lane.to_slot);
-    let end = end_of(resources, &lane);
+    let begun = begin_with_link(resources, lane, "recv", "receiver");
+    let Some((link, lane)) = begun else { return 1 };
+    let end = resources.end(EndRole::Receiver, &lane);
     let mut bell = ChildBell::new(resources, parent, lane.from);
     let done = serve(resources, lane, link, &mut bell);
     bell.exit_code(done, &[end], || {
         resources.end_name(EndRole::Receiver, &lane)
     })
+}
+
+/// Begins a process that has the role `role` in messages, and makes its link, whose lane it has from then on. `None` if it
+/// has reported why it has no link.
+pub(super) fn begin_with_link(
+    resources: &NodeResources,
+    lane: Lane,
+    short: &str,
+    role: &str,
+) -> Option<Stands> {
+    let name = |lane: &Lane| format!("pb-{short}-{}.{}", lane.boundary + 1, lane.to_slot);
+    begin(&name(&lane));
+    match make_link(resources, lane) {
+        Ok((link, lane)) => {
+            process::set_name(&name(&lane));
+            resources.take_place(&lane, lane.to_slot);
+            Some((link, lane))
+        }
+        Err((kind, what)) => {
+            // No link arrived, so the lane is unknown.
+            let who = format!("phase {} {role}", lane.boundary + 1);
+            resources.report(kind, &who, &what);
+            None
+        }
+    }
 }
 
 fn serve<'resources>(
@@ -80,7 +90,7 @@ pub(super) fn await_data(
 ) -> Result<(), Failure> {
     while !resources.board.has_started() && !link.has_data(Duration::from_millis(50)) {
         if !bell.parent_lives() {
-            return Err((TroubleKind::Peer, "the phase is gone".to_owned()));
+            return Err(phase_gone());
         }
     }
     Ok(())
@@ -88,11 +98,12 @@ pub(super) fn await_data(
 
 /// Marks the receiving end of a lane as ready: its link is established and its memory is ready.
 pub(super) fn stands(resources: &NodeResources, lane: &Lane) {
-    end_of(resources, lane).set_state(EndState::Ready);
+    let end = resources.end(EndRole::Receiver, lane);
+    end.set_state(EndState::Ready);
 }
 
 /// Takes the socket made for this lane before the fork, or accepts any link of the boundary.
-pub(super) fn make_link(resources: &NodeResources, lane: Lane) -> Result<Stands, Failure> {
+fn make_link(resources: &NodeResources, lane: Lane) -> Result<Stands, Failure> {
     if resources.assignment.kind_of(&lane) == LinkKind::Pair {
         return take_pair(resources, lane);
     }
@@ -113,7 +124,7 @@ pub(super) fn make_all_links(
 ) -> Result<Vec<Stands>, LaneFailure> {
     let assignment = &resources.assignment;
     let test = &assignment.test;
-    let lanes = lanes::incoming(test, assignment.run.nodes(), boundary, assignment.run.node);
+    let lanes = resources.lanes(EndRole::Receiver, boundary);
     let (pairs, others): (Vec<Lane>, Vec<Lane>) = lanes
         .into_iter()
         .partition(|lane| assignment.kind_of(lane) == LinkKind::Pair);
@@ -136,19 +147,17 @@ pub(super) fn make_all_links(
             made.push(link.map_err(|failure| (None, failure))?);
         }
     }
-    if let Some(listeners) = resources.listeners.get(boundary) {
-        listeners
-            .iter()
-            .for_each(|listener| process::close_own_copy(listener.as_fd()));
+    for listener in resources.listeners.get(boundary).into_iter().flatten() {
+        process::close_own_copy(listener.as_fd());
     }
     Ok(made)
 }
 
 fn take_pair(resources: &NodeResources, lane: Lane) -> Result<Stands, Failure> {
-    let socket = process::take_over(resources.pairs[lane.boundary][lane.stream].1.as_fd())
-        .map_err(|error| (TroubleKind::Resource, why(&error)))?;
-    end_of(resources, &lane).claim();
-    let link = Link::new(socket, false, silence(resources)).map_err(|error| failure(&error))?;
+    let socket = &resources.pairs[lane.boundary][lane.stream].1;
+    let socket = process::take_over(socket.as_fd()).map_err(lacking)?;
+    resources.end(EndRole::Receiver, &lane).claim();
+    let link = Link::new(socket, false, silence(resources)).map_err(failure)?;
     Ok((link, lane))
 }
 
@@ -183,17 +192,10 @@ fn receive(
 ) -> Result<Stands, Failure> {
     let rail = resources.assignment.test.rail_of(lane.stream);
     let admit = |hello: &LinkHello| admit(resources, lane.boundary, rail, hello);
-    let release = |lane: Lane| end_of(resources, &lane).release();
+    let release = |lane: Lane| resources.end(EndRole::Receiver, &lane).release();
     let stranger = || resources.board.count_stranger();
     let next = acceptor.next(admit, release, stranger);
-    next.map_err(|error| failure(&error))
-}
-
-fn end_of<'resources>(resources: &'resources NodeResources, lane: &Lane) -> LinkEnd<'resources> {
-    let Lane {
-        boundary, to_slot, ..
-    } = *lane;
-    resources.board.end(EndRole::Receiver, boundary, to_slot)
+    next.map_err(failure)
 }
 
 /// Claims the lane that a hello of this run names. `None` if the hello belongs to another run or rail, or if the lane
@@ -208,13 +210,8 @@ fn admit(
     if hello.secret != secret_bytes(&assignment.run.secret) {
         return None;
     }
-    let lanes = lanes::incoming(
-        &assignment.test,
-        assignment.run.nodes(),
-        boundary,
-        assignment.run.node,
-    );
-    let lane = lanes.into_iter().find(|lane| {
+    let mut lanes = resources.lanes(EndRole::Receiver, boundary).into_iter();
+    let lane = lanes.find(|lane| {
         let named = [hello.boundary, hello.from, hello.to, hello.stream];
         let place = [lane.boundary, lane.from, lane.to, lane.stream];
         named
@@ -223,5 +220,5 @@ fn admit(
             .all(|(named, place)| u64::from(*named) == place as u64)
     })?;
     let ours = assignment.test.rail_of(lane.stream) == rail;
-    (ours && end_of(resources, &lane).claim()).then_some(lane)
+    (ours && resources.end(EndRole::Receiver, &lane).claim()).then_some(lane)
 }

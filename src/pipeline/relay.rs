@@ -1,56 +1,37 @@
 //! A relay: receiver and sender of one slot in one process. It passes pages on ([`super::splice_relay`]) or copies
 //! ([`super::copy_relay`]).
 
-use crate::link::Link;
 use crate::plan::Relay;
 use crate::plan::lanes::{self, Lane};
 use crate::record::EndRole;
-use crate::sys::{process, signals};
 
 use super::copy_relay::CopyRelay;
 use super::doorbell::ChildBell;
 use super::flow::{Failure, drive};
+use super::receiver::{self, Stands};
 use super::resources::NodeResources;
+use super::sender;
 use super::splice_relay::SpliceRelay;
-use super::{receiver, sender};
 
 /// Runs a relay in a separate process; returns its exit code. It starts for the slot that `lane` fills, but the link
 /// it accepts can assign another slot to it.
 pub(super) fn run(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
-    let name = |lane: &Lane| {
-        process::set_name(&format!("pb-relay-{}.{}", lane.boundary + 1, lane.to_slot));
-    };
-    name(&lane);
-    signals::unblock_all_but_doorbell();
-    process::schedule_as_batch();
-    let (link, lane) = match receiver::make_link(resources, lane) {
-        Ok(made) => made,
-        Err((kind, what)) => {
-            // No link arrived, so the lane is unknown.
-            resources.report(kind, &format!("phase {} relay", lane.boundary + 1), &what);
-            return 1;
-        }
-    };
-    name(&lane);
-    resources.take_place(&lane, lane.to_slot);
+    let begun = receiver::begin_with_link(resources, lane, "relay", "relay");
+    let Some((link, lane)) = begun else { return 1 };
     let onward = onward_of(resources, &lane);
     // With all-to-all, blocks return to the node they come from.
     let mut bell = ChildBell::new(resources, parent, onward.to);
     let ends = [
-        resources
-            .board
-            .end(EndRole::Receiver, lane.boundary, lane.to_slot),
-        resources
-            .board
-            .end(EndRole::Sender, onward.boundary, onward.from_slot),
+        resources.end(EndRole::Receiver, &lane),
+        resources.end(EndRole::Sender, &onward),
     ];
-    let done = serve(resources, (lane, link), onward, &mut bell);
+    let done = serve(resources, (link, lane), onward, &mut bell);
     bell.exit_code(done, &ends, || resources.relay_name(&lane, &onward))
 }
 
 fn serve<'resources>(
     resources: &'resources NodeResources,
-    (lane, link): (Lane, Link),
+    (link, lane): Stands,
     onward: Lane,
     bell: &mut ChildBell<'resources>,
 ) -> Result<(), Failure> {
@@ -78,9 +59,7 @@ pub(super) fn onward_of(resources: &NodeResources, lane: &Lane) -> Lane {
 
 /// Name of the relay that fills and drains a slot; `None` if there is no such slot.
 pub(super) fn name_at(resources: &NodeResources, boundary: usize, slot: usize) -> Option<String> {
-    let assignment = &resources.assignment;
-    let (test, nodes) = (&assignment.test, assignment.run.nodes());
-    let incoming = lanes::incoming(test, nodes, boundary, assignment.run.node);
+    let incoming = resources.lanes(EndRole::Receiver, boundary);
     let lane = incoming.get(slot)?;
     Some(resources.relay_name(lane, &onward_of(resources, lane)))
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use crate::buffer::board::{Board, Shape};
+use crate::buffer::board::{Board, EndState, LinkEnd, Shape};
 use crate::buffer::double::{DoubleBuffer, OwnBlocks};
 use crate::buffer::names;
 use crate::link::{self, Endpoint, Ports};
@@ -160,18 +160,22 @@ fn shape(assignment: &Assignment) -> Shape {
 }
 
 fn lacking(what: String) -> Trouble {
-    Trouble {
-        kind: TroubleKind::Resource,
-        node: String::new(),
-        who: String::new(),
-        what,
-    }
+    Trouble::own(TroubleKind::Resource, what)
+}
+
+fn lanes_at(assignment: &Assignment, role: EndRole, boundary: usize) -> Vec<Lane> {
+    let of = match role {
+        EndRole::Sender => lanes::outgoing,
+        EndRole::Receiver => lanes::incoming,
+    };
+    let (nodes, node) = (assignment.run.nodes(), assignment.run.node);
+    of(&assignment.test, nodes, boundary, node)
 }
 
 /// Makes one listener per rail, or one under a Unix name. Makes none if no link needs one.
 fn listen(assignment: &Assignment, boundary: usize) -> Result<(Vec<OwnedFd>, Listener), Trouble> {
     let (test, node) = (&assignment.test, assignment.run.node);
-    let lanes = lanes::incoming(test, assignment.run.nodes(), boundary, node);
+    let lanes = lanes_at(assignment, EndRole::Receiver, boundary);
     let kinds: Vec<LinkKind> = lanes.iter().map(|lane| assignment.kind_of(lane)).collect();
     let ports = Ports {
         range: test.ports,
@@ -216,8 +220,7 @@ fn make_pairs(
     assignment: &Assignment,
     boundary: usize,
 ) -> Result<Vec<(OwnedFd, OwnedFd)>, Trouble> {
-    let node = assignment.run.node;
-    let lanes = lanes::outgoing(&assignment.test, assignment.run.nodes(), boundary, node);
+    let lanes = lanes_at(assignment, EndRole::Sender, boundary);
     let own = lanes
         .iter()
         .filter(|lane| assignment.kind_of(lane) == LinkKind::Pair);
@@ -232,15 +235,27 @@ impl NodeResources {
         self.buffers[phase].slots()
     }
 
-    /// Lanes out of this node and into it, at the first boundary and in slot order. At all other boundaries they are
-    /// alike.
-    pub(crate) fn lanes_of_a_boundary(&self) -> [Vec<Lane>; 2] {
-        let (nodes, node) = (self.assignment.run.nodes(), self.assignment.run.node);
-        [lanes::outgoing, lanes::incoming].map(|of| of(&self.assignment.test, nodes, 0, node))
+    /// Lanes out of this node or into it at a boundary, in slot order. At all boundaries they are alike.
+    pub(crate) fn lanes(&self, role: EndRole, boundary: usize) -> Vec<Lane> {
+        lanes_at(&self.assignment, role, boundary)
+    }
+
+    /// The words of this node's end of a lane.
+    pub(crate) fn end(&self, role: EndRole, lane: &Lane) -> LinkEnd<'_> {
+        let slot = match role {
+            EndRole::Sender => lane.from_slot,
+            EndRole::Receiver => lane.to_slot,
+        };
+        self.board.end(role, lane.boundary, slot)
+    }
+
+    /// Number of link ends of this node that have not reached `state`.
+    pub(crate) fn ends_before(&self, state: EndState) -> usize {
+        self.link_ends() - self.board.count_at_least(state)
     }
 
     /// Total number of link ends of this node.
-    pub(crate) fn link_ends(&self) -> usize {
+    fn link_ends(&self) -> usize {
         let last = self.assignment.test.phases - 1;
         (self.slots(0) + self.slots(last)) * last
     }
@@ -366,16 +381,7 @@ impl NodeResources {
         boundary: usize,
         slot: usize,
     ) -> Option<String> {
-        let assignment = &self.assignment;
-        let lanes = match role {
-            EndRole::Sender => lanes::outgoing,
-            EndRole::Receiver => lanes::incoming,
-        }(
-            &assignment.test,
-            assignment.run.nodes(),
-            boundary,
-            assignment.run.node,
-        );
+        let lanes = self.lanes(role, boundary);
         lanes.get(slot).map(|lane| self.end_name(role, lane))
     }
 
@@ -384,10 +390,8 @@ impl NodeResources {
         // One write of less than PIPE_BUF never mixes with that of another process.
         let what: String = what.chars().take(600).collect();
         let trouble = Trouble {
-            kind,
-            node: String::new(),
             who: who.to_owned(),
-            what,
+            ..Trouble::own(kind, what)
         };
         let Ok(mut line) = serde_json::to_vec(&trouble) else {
             return;

@@ -7,11 +7,10 @@ use crate::plan::Datapath;
 use crate::plan::lanes::Lane;
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::pages::Pipe;
-use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
 use super::doorbell::ChildBell;
-use super::flow::{Advance, Closing, Failure, Flow, Meter, Place, failure};
+use super::flow::{Advance, Closing, Failure, Flow, Meter, Place, failure, lacking};
 use super::pace::Pace;
 use super::resources::NodeResources;
 use super::source::Source;
@@ -71,19 +70,14 @@ impl<'resources> SendFlow<'resources> {
         feed: Feed<'resources>,
     ) -> Result<Self, Failure> {
         let test = &resources.assignment.test;
-        let end = resources
-            .board
-            .end(EndRole::Sender, lane.boundary, lane.from_slot);
         let pipe = match test.datapath {
             Datapath::Copy => None,
-            Datapath::Zerocopy => {
-                Some(Pipe::new().map_err(|error| (TroubleKind::Resource, why(&error)))?)
-            }
+            Datapath::Zerocopy => Some(Pipe::new().map_err(lacking)?),
         };
         Ok(Self {
             resources,
             lane,
-            meter: Meter::new(end),
+            meter: Meter::new(resources.end(EndRole::Sender, &lane)),
             pace: Pace::new(resources, &lane, link.is_tcp()),
             silence: Silence::default(),
             feed,
@@ -147,7 +141,7 @@ impl<'resources> SendFlow<'resources> {
         };
         if header.last && self.answered.is_none() {
             // The receiver closes after this block, and must not have closed before.
-            self.link.expect_open().map_err(|error| failure(&error))?;
+            self.link.expect_open().map_err(failure)?;
         }
         self.meter.turn(Activity::Moving);
         self.last = header.last;
@@ -175,15 +169,14 @@ impl<'resources> SendFlow<'resources> {
             }
             Some(pipe) => {
                 if pipe.inside() == 0 {
-                    let loaded = pipe.load(rest);
-                    loaded.map_err(|error| (TroubleKind::Resource, why(&error)))?;
+                    pipe.load(rest).map_err(lacking)?;
                 }
                 let more = pipe.inside() < left;
                 self.link.give_pages(pipe, more)
             }
         };
         self.meter.note_epoch(self.resources, &self.link);
-        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+        let Some(moved) = moved.map_err(failure)? else {
             return Ok(Advance::Link(Ready::Write));
         };
         self.silence.broken();
@@ -220,7 +213,7 @@ impl<'resources> SendFlow<'resources> {
     /// Reads answers: one byte for each block that the receiver has read.
     fn hear_answers(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         let heard = self.link.receive_bytes(&mut [0; 16]);
-        let Some(heard) = heard.map_err(|error| failure(&error))? else {
+        let Some(heard) = heard.map_err(failure)? else {
             self.meter.note_epoch(self.resources, &self.link);
             return Ok(Advance::Link(Ready::Read));
         };
@@ -228,7 +221,7 @@ impl<'resources> SendFlow<'resources> {
         let first = self.answered.unwrap_or(0);
         let answered = first + heard as u64;
         if answered > self.t {
-            return Err(failure(&LinkError::Io(
+            return Err(failure(LinkError::Io(
                 std::io::ErrorKind::InvalidData.into(),
             )));
         }
@@ -272,7 +265,7 @@ impl<'resources> Flow<'resources> for SendFlow<'resources> {
             return closing.still_waits(self.resources);
         }
         let silence = self.silence.goes_on(self.link.silence_ns());
-        silence.map_err(|error| failure(&error))
+        silence.map_err(failure)
     }
 
     fn turn(&mut self, activity: Activity) {

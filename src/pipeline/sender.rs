@@ -5,29 +5,24 @@ use std::time::Duration;
 
 use crate::buffer::board::EndState;
 use crate::buffer::double::OwnBlocks;
-use crate::buffer::handshake::Doorbell;
 use crate::link::{Connector, Endpoint, Link, unix_name};
 use crate::plan::lanes::Lane;
 use crate::plan::{self, LinkKind};
 use crate::record::{EndRole, TroubleKind};
-use crate::sys::{process, signals, why};
+use crate::sys::process;
 use crate::wire::hello::{LinkHello, secret_bytes};
 
-use super::doorbell::ChildBell;
-use super::flow::{Failure, drive, failure};
+use super::doorbell::{ChildBell, begin};
+use super::flow::{Failure, drive, failure, lacking, phase_gone};
 use super::resources::NodeResources;
 use super::send_flow::{Feed, SendFlow};
 use super::source::{self, Source};
 
 /// Runs the sender of `lane` in a separate process; returns its exit code.
 pub(super) fn run(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
-    process::set_name(&format!("pb-send-{}.{}", lane.boundary, lane.from_slot));
-    signals::unblock_all_but_doorbell();
-    process::schedule_as_batch();
+    begin(&format!("pb-send-{}.{}", lane.boundary, lane.from_slot));
     resources.take_place(&lane, lane.from_slot);
-    let end = resources
-        .board
-        .end(EndRole::Sender, lane.boundary, lane.from_slot);
+    let end = resources.end(EndRole::Sender, &lane);
     let mut bell = ChildBell::new(resources, parent, lane.to);
     let done = serve(resources, lane, &mut bell);
     bell.exit_code(done, &[end], || resources.end_name(EndRole::Sender, &lane))
@@ -54,7 +49,9 @@ pub(super) fn start<'resources>(
     let feed = match blocks {
         None => Feed::Slot,
         Some(blocks) => {
-            await_start(resources, bell)?;
+            if !source::await_start(resources, bell) {
+                return Err(phase_gone());
+            }
             Feed::Own(Source::open(resources)?, blocks)
         }
     };
@@ -70,9 +67,7 @@ pub(super) fn prepare<'resources>(
     bell: &mut ChildBell<'resources>,
 ) -> Result<Link, Failure> {
     let assignment = &resources.assignment;
-    let end = resources
-        .board
-        .end(EndRole::Sender, lane.boundary, lane.from_slot);
+    let end = resources.end(EndRole::Sender, &lane);
     end.claim();
     end.set_state(EndState::Born);
     resources.buffers[lane.boundary].populate(lane.from_slot);
@@ -100,9 +95,8 @@ fn make_link<'resources>(
     let kind = assignment.kind_of(&lane);
     if kind == LinkKind::Pair {
         let socket = &resources.pairs[lane.boundary][lane.stream].0;
-        let socket = process::take_over(socket.as_fd())
-            .map_err(|error| (TroubleKind::Resource, why(&error)))?;
-        return Link::new(socket, false, silence).map_err(|error| failure(&error));
+        let socket = process::take_over(socket.as_fd()).map_err(lacking)?;
+        return Link::new(socket, false, silence).map_err(failure);
     }
     if !bell.sleep_until(deadlines.prepare_ms * 2, || resources.board.book_is_there()) {
         return Err((TroubleKind::Deadline, "no address book came".to_owned()));
@@ -128,18 +122,7 @@ fn make_link<'resources>(
         options,
         limit: Duration::from_millis(deadlines.connect_ms),
     };
-    let made = connector.connect(&hello, silence);
-    made.map_err(|error| failure(&error))
-}
-
-/// Waits for the start without a time limit: the launching side can hold a run at its start, and enforces a limit.
-fn await_start(resources: &NodeResources, bell: &mut impl Doorbell) -> Result<(), Failure> {
-    while !resources.board.has_started() {
-        if !bell.sleep() {
-            return Err((TroubleKind::Peer, "the phase is gone".to_owned()));
-        }
-    }
-    Ok(())
+    connector.connect(&hello, silence).map_err(failure)
 }
 
 fn narrow(value: usize) -> u32 {

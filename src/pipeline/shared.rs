@@ -6,12 +6,11 @@
 
 use crate::buffer::double::OwnBlocks;
 use crate::plan::Relay;
-use crate::plan::lanes::{self, Lane};
+use crate::plan::lanes::Lane;
 use crate::record::{EndRole, TroubleKind};
-use crate::sys::{process, signals};
 
 use super::copy_relay::CopyRelay;
-use super::doorbell::ChildBell;
+use super::doorbell::{ChildBell, begin};
 use super::engine::{Engine, MemberFailure};
 use super::flow::{Failure, Flow};
 use super::receive_flow::ReceiveFlow;
@@ -57,12 +56,6 @@ pub(super) fn run_relays(resources: &NodeResources, boundary: usize, parent: i32
     tell(resources, &format!("phase {phase} relays"), &name, made)
 }
 
-fn begin(name: &str) {
-    process::set_name(name);
-    signals::unblock_all_but_doorbell();
-    process::schedule_as_batch();
-}
-
 /// Lanes of an engine's members, which name the one that failed, and the result of its run.
 type Ran = (Vec<Lane>, Result<(), MemberFailure>);
 
@@ -87,13 +80,12 @@ fn tell(
 /// Lanes out of a phase, rail by rail.
 fn outgoing(resources: &NodeResources, boundary: usize) -> Vec<Lane> {
     let assignment = &resources.assignment;
-    let test = &assignment.test;
-    let mut lanes = lanes::outgoing(test, assignment.run.nodes(), boundary, assignment.run.node);
+    let mut lanes = resources.lanes(EndRole::Sender, boundary);
     // Every node begins with its next neighbour, so that not all connect to the same node at once.
     let nodes = assignment.run.nodes();
     lanes.sort_by_key(|lane| {
         let distance = (lane.to + nodes - assignment.run.node) % nodes;
-        (test.rail_of(lane.stream), distance, lane.stream)
+        (assignment.test.rail_of(lane.stream), distance, lane.stream)
     });
     lanes
 }

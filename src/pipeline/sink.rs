@@ -11,16 +11,14 @@ use crate::buffer::handshake::{Doorbell, Side};
 use crate::plan::{self, Sink};
 use crate::record::TroubleKind;
 use crate::sys::file::FileSink;
-use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
+use super::doorbell::Failure;
 use super::resources::NodeResources;
+use super::source::file_failure;
 
 /// Runs the last phase: drains slot after slot and rings the receivers.
-pub(super) fn drain(
-    resources: &NodeResources,
-    bell: &mut impl Doorbell,
-) -> Result<(), (TroubleKind, String)> {
+pub(super) fn drain(resources: &NodeResources, bell: &mut impl Doorbell) -> Result<(), Failure> {
     let assignment = &resources.assignment;
     let buffer = &resources.buffers[assignment.test.phases - 1];
     let shake = buffer.handshake();
@@ -40,7 +38,7 @@ pub(super) fn drain(
             if let Some((file, name)) = &mut file {
                 let payload = usize::try_from(header.payload_bytes).unwrap_or(0);
                 file.append(block.part(HEADER_BYTES, payload))
-                    .map_err(|error| cannot_write(name, &error))?;
+                    .map_err(|error| file_failure("write sink", name, &error))?;
             }
             shake.post(Side::Drainer, slot, t, bell);
         }
@@ -48,30 +46,20 @@ pub(super) fn drain(
             break;
         }
     }
-    match file {
-        Some((file, name)) => file
-            .finish()
-            .map(|_| ())
-            .map_err(|error| cannot_write(&name, &error)),
-        None => Ok(()),
+    if let Some((file, name)) = file {
+        let finished = file.finish();
+        finished.map_err(|error| file_failure("write sink", &name, &error))?;
     }
+    Ok(())
 }
 
-fn open(resources: &NodeResources) -> Result<Option<(FileSink, String)>, (TroubleKind, String)> {
+fn open(resources: &NodeResources) -> Result<Option<(FileSink, String)>, Failure> {
     let assignment = &resources.assignment;
     let Sink::File(pattern) = &assignment.test.sink else {
         return Ok(None);
     };
     let name = plan::file_name(pattern, &assignment.run.labels[assignment.run.node]);
-    match FileSink::create(Path::new(&name)) {
-        Ok(file) => Ok(Some((file, name))),
-        Err(error) => Err(cannot_write(&name, &error)),
-    }
-}
-
-fn cannot_write(name: &str, error: &std::io::Error) -> (TroubleKind, String) {
-    (
-        TroubleKind::Resource,
-        format!("cannot write sink {name}: {}", why(error)),
-    )
+    let file = FileSink::create(Path::new(&name));
+    let file = file.map_err(|error| file_failure("write sink", &name, &error))?;
+    Ok(Some((file, name)))
 }

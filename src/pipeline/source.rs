@@ -19,6 +19,7 @@ use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 use numbers::random::Random;
 
+use super::doorbell::Failure;
 use super::resources::NodeResources;
 
 /// Makes the blocks of this node's phase 0.
@@ -32,18 +33,14 @@ pub(super) struct Source<'resources> {
 
 impl<'resources> Source<'resources> {
     /// Opens the source of this node; called when data may flow. Fails if the source file cannot be opened.
-    pub(super) fn open(
-        resources: &'resources NodeResources,
-    ) -> Result<Self, (TroubleKind, String)> {
+    pub(super) fn open(resources: &'resources NodeResources) -> Result<Self, Failure> {
         let assignment = &resources.assignment;
         let file = match &assignment.test.source {
             SourceKind::Memory => None,
             SourceKind::File(pattern) => {
                 let name = plan::file_name(pattern, &assignment.run.labels[assignment.run.node]);
-                Some(
-                    FileSource::open(Path::new(&name))
-                        .map_err(|error| cannot_read(&name, &error))?,
-                )
+                let opened = FileSource::open(Path::new(&name));
+                Some(opened.map_err(|error| file_failure("read source", &name, &error))?)
             }
         };
         Ok(Self {
@@ -105,11 +102,21 @@ impl<'resources> Source<'resources> {
     }
 }
 
-fn cannot_read(name: &str, error: &io::Error) -> (TroubleKind, String) {
-    (
-        TroubleKind::Resource,
-        format!("cannot read source {name}: {}", why(error)),
-    )
+/// The failure to do `what` with a file.
+pub(super) fn file_failure(what: &str, name: &str, error: &io::Error) -> Failure {
+    let what = format!("cannot {what} {name}: {}", why(error));
+    (TroubleKind::Resource, what)
+}
+
+/// Waits for the start without a time limit: the launching side can hold a run at its start, and enforces a limit.
+/// False if the bell says that there is nothing to wait for.
+pub(super) fn await_start(resources: &NodeResources, bell: &mut impl Doorbell) -> bool {
+    while !resources.board.has_started() {
+        if !bell.sleep() {
+            return false;
+        }
+    }
+    true
 }
 
 /// Fills the payload of a slot's blocks from the seed.
@@ -135,13 +142,11 @@ pub(super) fn make_payload<'a>(
 pub(super) fn fill_in_lockstep(
     resources: &NodeResources,
     bell: &mut impl Doorbell,
-) -> Result<(), (TroubleKind, String)> {
+) -> Result<(), Failure> {
     let buffer = &resources.buffers[0];
     let shake = buffer.handshake();
-    while !resources.board.has_started() {
-        if !bell.sleep() {
-            return Ok(());
-        }
+    if !await_start(resources, bell) {
+        return Ok(());
     }
     let mut source = Source::open(resources)?;
     for t in 0.. {

@@ -9,11 +9,10 @@ use crate::link::{Link, Ready, Silence};
 use crate::plan::Verify;
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::pages::{Glance, Pipe};
-use crate::sys::why;
 use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 
 use super::doorbell::ChildBell;
-use super::flow::{Advance, Closing, Failure, Flow, Meter, Place, failure};
+use super::flow::{Advance, Closing, Failure, Flow, Meter, Place, failure, lacking};
 use super::pace::Pace;
 use super::receiver::Stands;
 use super::resources::NodeResources;
@@ -66,10 +65,8 @@ impl<'resources> SpliceRelay<'resources> {
         (mut from, lane): Stands,
         (mut to, onward): Stands,
     ) -> Result<Self, Failure> {
-        from.set_nonblocking().map_err(|error| failure(&error))?;
-        to.set_nonblocking().map_err(|error| failure(&error))?;
-        let board = &resources.board;
-        let lacking = |error: std::io::Error| (TroubleKind::Resource, why(&error));
+        from.set_nonblocking().map_err(failure)?;
+        to.set_nonblocking().map_err(failure)?;
         let pipe = Pipe::new().map_err(lacking)?;
         let glance = match resources.assignment.test.verify {
             Verify::None => None,
@@ -77,8 +74,8 @@ impl<'resources> SpliceRelay<'resources> {
         };
         Ok(Self {
             resources,
-            came: Meter::new(board.end(EndRole::Receiver, lane.boundary, lane.to_slot)),
-            went: Meter::new(board.end(EndRole::Sender, onward.boundary, onward.from_slot)),
+            came: Meter::new(resources.end(EndRole::Receiver, &lane)),
+            went: Meter::new(resources.end(EndRole::Sender, &onward)),
             pace: Pace::new(resources, &onward, to.is_tcp()),
             silence: Silence::default(),
             origin: resources.origin_of(&lane),
@@ -130,7 +127,7 @@ impl<'resources> SpliceRelay<'resources> {
         };
         let moved = from.receive_bytes(&mut self.head[self.at..]);
         self.note_epoch();
-        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+        let Some(moved) = moved.map_err(failure)? else {
             return Ok(self.starved());
         };
         self.moves();
@@ -165,8 +162,7 @@ impl<'resources> SpliceRelay<'resources> {
         if !self.resources.assignment.test.verify.checks(self.t) {
             return Ok(());
         }
-        let added = glance.add(&self.pipe);
-        added.map_err(|error| (TroubleKind::Resource, why(&error)))?;
+        glance.add(&self.pipe).map_err(lacking)?;
         if self.left > 0 {
             return Ok(());
         }
@@ -183,12 +179,12 @@ impl<'resources> SpliceRelay<'resources> {
                 return Ok(Advance::Held(until_ns));
             }
             if self.last {
-                self.to.expect_open().map_err(|error| failure(&error))?;
+                self.to.expect_open().map_err(failure)?;
             }
         }
         let more = self.payload > 0;
         let moved = self.to.send_bytes(&self.head[self.at..], more);
-        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+        let Some(moved) = moved.map_err(failure)? else {
             return Ok(self.held_back());
         };
         self.moves();
@@ -209,7 +205,7 @@ impl<'resources> SpliceRelay<'resources> {
         };
         let moved = from.take_pages(&mut self.pipe, self.left);
         self.note_epoch();
-        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+        let Some(moved) = moved.map_err(failure)? else {
             return Ok(self.starved());
         };
         self.moves();
@@ -222,7 +218,7 @@ impl<'resources> SpliceRelay<'resources> {
 
     fn give(&mut self) -> Result<Advance, Failure> {
         let moved = self.to.give_pages(&mut self.pipe, self.left > 0);
-        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+        let Some(moved) = moved.map_err(failure)? else {
             self.note_epoch();
             return Ok(self.held_back());
         };
@@ -279,7 +275,7 @@ impl<'resources> Flow<'resources> for SpliceRelay<'resources> {
             return closing.still_waits(self.resources);
         }
         let silence = self.silence.goes_on(self.link().silence_ns());
-        silence.map_err(|error| failure(&error))
+        silence.map_err(failure)
     }
 
     fn turn(&mut self, activity: Activity) {

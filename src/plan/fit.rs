@@ -25,13 +25,6 @@ pub struct Capacity {
     pub bbr: bool,
 }
 
-impl Capacity {
-    /// The resources that decide on workers and blocks.
-    fn resources(&self) -> (usize, Option<usize>, Option<u64>) {
-        (self.nodes, self.processors, self.memory_bytes)
-    }
-}
-
 /// Approximate limit of one connection in Mbit/s: a processor core copies no more. A choice.
 const ONE_FLOW_MBIT: u64 = 25_000;
 /// A bond assigns each connection to one of its members by chance. With four connections per member, every member gets some.
@@ -54,7 +47,8 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<Strin
         test.streams = streams_that_fill(test, nodes, hosts);
     }
     // Hosts with the same resources decide alike, and in a long list most are neighbours.
-    let alike = hosts.chunk_by(|one, next| one.resources() == next.resources());
+    let resources = |host: &Capacity| (host.nodes, host.processors, host.memory_bytes);
+    let alike = hosts.chunk_by(|one, next| resources(one) == resources(next));
     let distinct: Vec<&Capacity> = alike.filter_map(<[Capacity]>::first).collect();
     if test.unasked.workers {
         test.workers = workers_that_pay(test, nodes, &distinct);
@@ -108,15 +102,9 @@ pub fn options(test: &Test) -> Vec<(&'static str, String)> {
         ("workers", test.workers.name().to_owned()),
         ("congestion", congestion.to_owned()),
     ];
-    let buffers = [
-        ("sndbuf", sockets.send_buffer_bytes),
-        ("rcvbuf", sockets.receive_buffer_bytes),
-    ];
-    options.extend(
-        buffers
-            .into_iter()
-            .filter_map(|(name, size)| Some((name, bytes(size?)))),
-    );
+    let buffer = |name, size: Option<usize>| size.map(|size| (name, bytes(size)));
+    options.extend(buffer("sndbuf", sockets.send_buffer_bytes));
+    options.extend(buffer("rcvbuf", sockets.receive_buffer_bytes));
     options
 }
 

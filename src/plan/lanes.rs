@@ -86,7 +86,7 @@ pub fn incoming(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<
 }
 
 /// Number of links of one node at a boundary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Degree {
     /// Links on which the node sends.
     pub sends: usize,

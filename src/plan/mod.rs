@@ -175,11 +175,9 @@ impl RunPlan {
                 !acceptance.tests.is_empty()
             }
             Work::Latency(latency) => {
-                let mut node = 0;
-                latency.hosts.retain(|_| {
-                    node += 1;
-                    !gone.contains(&(node - 1))
-                });
+                let mut nodes = 0..all;
+                let mut is_here = || nodes.next().is_none_or(|node| !gone.contains(&node));
+                latency.hosts.retain(|_| is_here());
                 true
             }
             Work::Linktest(_) | Work::Imb(_) => true,

@@ -96,16 +96,8 @@ impl Pattern {
                 0 => (1..=*receivers).collect(),
                 _ => Vec::new(),
             },
-            Self::Hol => match node {
-                0 => vec![2, 3],
-                1 => vec![3],
-                _ => Vec::new(),
-            },
-            Self::Links(links) => {
-                let first = links.partition_point(|(from, _)| *from < node);
-                let own = links[first..].iter().take_while(|(from, _)| *from == node);
-                own.map(|(_, to)| *to).collect()
-            }
+            Self::Hol => targets(&HOL, node),
+            Self::Links(links) => targets(links, node),
         }
     }
 
@@ -122,15 +114,8 @@ impl Pattern {
             },
             Self::Incast(senders) => Self::Outcast(*senders).targets(nodes, node),
             Self::Outcast(receivers) => Self::Incast(*receivers).targets(nodes, node),
-            Self::Hol => match node {
-                2 => vec![0],
-                3 => vec![0, 1],
-                _ => Vec::new(),
-            },
-            Self::Links(links) => {
-                let own = links.iter().filter(|(_, to)| *to == node);
-                own.map(|(from, _)| *from).collect()
-            }
+            Self::Hol => sources(&HOL, node),
+            Self::Links(links) => sources(links, node),
         }
     }
 
@@ -260,6 +245,22 @@ impl fmt::Display for Pattern {
 /// New number of a node after the nodes in `gone` are removed.
 pub(super) fn renumbered(node: usize, gone: &[usize]) -> usize {
     node - gone.iter().filter(|other| **other < node).count()
+}
+
+/// Links of [`Pattern::Hol`].
+const HOL: [(usize, usize); 3] = [(0, 2), (0, 3), (1, 3)];
+
+/// Nodes that `node` sends to on a list of links in ascending order.
+fn targets(links: &[(usize, usize)], node: usize) -> Vec<usize> {
+    let first = links.partition_point(|(from, _)| *from < node);
+    let own = links[first..].iter().take_while(|(from, _)| *from == node);
+    own.map(|(_, to)| *to).collect()
+}
+
+/// Nodes that send to `node` on a list of links.
+fn sources(links: &[(usize, usize)], node: usize) -> Vec<usize> {
+    let own = links.iter().filter(|(_, to)| *to == node);
+    own.map(|(from, _)| *from).collect()
 }
 
 fn partner(nodes: usize, node: usize) -> Option<usize> {

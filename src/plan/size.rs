@@ -37,17 +37,20 @@ pub fn processes_of(test: &Test, degree: Degree) -> usize {
 
 /// Degree of the node with the most link ends at a boundary, among `nodes` nodes.
 pub fn busiest(test: &Test, nodes: usize) -> Degree {
-    let all = match test.pattern {
+    let all = degrees(test, nodes).into_iter().map(|(_, degree)| degree);
+    all.max_by_key(|degree| degree.ends()).unwrap_or_default()
+}
+
+/// Degrees of all nodes, each with the number of nodes that have it.
+fn degrees(test: &Test, nodes: usize) -> Vec<(usize, Degree)> {
+    let degree = |node| lanes::degree(test, nodes, node);
+    match test.pattern {
         // All nodes have the same degree.
-        Pattern::AllToAll | Pattern::Mesh | Pattern::Shift(_) => 0..nodes.min(1),
-        _ => 0..nodes,
-    };
-    let degrees = all.map(|node| lanes::degree(test, nodes, node));
-    let none = Degree {
-        sends: 0,
-        receives: 0,
-    };
-    degrees.max_by_key(|degree| degree.ends()).unwrap_or(none)
+        Pattern::AllToAll | Pattern::Mesh | Pattern::Shift(_) if nodes > 0 => {
+            vec![(nodes, degree(0))]
+        }
+        _ => (0..nodes).map(|node| (1, degree(node))).collect(),
+    }
 }
 
 /// Number of processes of the busiest node.
@@ -180,17 +183,11 @@ pub struct Size {
 /// Computes the size of a test among `nodes` nodes.
 pub fn of(test: &Test, nodes: usize) -> Size {
     let boundaries = test.phases.saturating_sub(1);
-    let (count, each) = match test.pattern {
-        // All nodes have the same degree.
-        Pattern::AllToAll | Pattern::Mesh | Pattern::Shift(_) => (nodes, 0..0),
-        _ => (0, 0..nodes),
-    };
-    let alike = busiest(test, nodes);
+    let degrees = degrees(test, nodes);
     let sum = |of: &dyn Fn(Degree) -> usize| {
-        let others = each
-            .clone()
-            .map(|node| of(lanes::degree(test, nodes, node)));
-        others.fold(product(&[count, of(alike)]), usize::saturating_add)
+        let all = degrees.iter();
+        let each = all.map(|(count, degree)| product(&[*count, of(*degree)]));
+        each.fold(0, usize::saturating_add)
     };
     let sends = sum(&|degree| degree.sends);
     let between = match test.pattern {

@@ -201,12 +201,7 @@ impl Purpose {
 
 impl std::fmt::Display for Purpose {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Load => "load",
-            Self::Loss => "loss",
-            Self::Isolated => "isolated",
-            Self::Check => "check",
-        })
+        self.serialize(f)
     }
 }
 

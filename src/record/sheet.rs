@@ -92,9 +92,7 @@ impl Sheet {
             both.filter_map(move |(word, one)| Some((port, word, one?)))
         })
     }
-}
 
-impl Sheet {
     /// Figures of a port direction; `None` for any other culprit, and for a direction that was not loaded.
     pub(crate) fn direction(&self, culprit: &Culprit) -> Option<DirectionSheet> {
         match culprit {

@@ -131,18 +131,10 @@ pub enum SeenState {
     Ending,
 }
 
-impl SeenState {
-    /// Name of the state.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Stopped => "stopped",
-            Self::Starting => "starting",
-            Self::Connecting => "connecting",
-            Self::Ready => "ready",
-            Self::Running => "running",
-            Self::Draining => "draining",
-            Self::Ending => "ending",
-        }
+/// The word as in the document.
+impl std::fmt::Display for SeenState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
     }
 }
 

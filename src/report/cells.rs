@@ -6,10 +6,8 @@ pub(super) fn finish(writer: csv::Writer<Vec<u8>>) -> Result<String, csv::Error>
     let written = writer.into_inner().map_err(|error| error.into_error())?;
     let harmless = |cell: &[u8]| -> Vec<u8> {
         let is_number = || std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok());
-        let (mut safe, mut begins) = (
-            Vec::with_capacity(cell.len()),
-            cell.len() > 1 && !is_number(),
-        );
+        let mut safe = Vec::with_capacity(cell.len());
+        let mut begins = cell.len() > 1 && !is_number();
         for byte in cell {
             if begins && b"=+-@\t\r".contains(byte) {
                 safe.push(b'\'');

@@ -1,11 +1,12 @@
 //! Comparison of two runs: each figure in both, and the place of each fault after cables were moved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::judge::names::{floor_text, name_of};
 use crate::record::{Culprit, FaultSheet, Record, VerdictWord};
 
 use super::compared::{self, Measure};
+use super::or_dash;
 
 /// Options that affect rates.
 const BEAR: [&str; 8] = [
@@ -84,10 +85,8 @@ impl Comparison {
             let Some(spot) = spot(record, &fault.culprit) else {
                 return vec![place(record, fault)];
             };
-            let at = spot.at.map(|at| format!("{at} {}", direction(spot.sends)));
-            at.into_iter()
-                .chain([format!("{} {}", spot.label, direction(spot.sends))])
-                .collect()
+            let at = spot.at.into_iter().chain([spot.label]);
+            at.map(|at| format!("{at} {}", spot.direction)).collect()
         };
         let known: Vec<String> = failed_before()
             .flat_map(|fault| spots(before, fault))
@@ -144,14 +143,10 @@ impl Comparison {
             "{:width$}  {before:>13}  {now:>10}    change",
             self.of
         ));
-        let cell = |figure: Option<f64>| {
-            figure.map_or_else(|| "-".to_owned(), |figure| self.measure.show(figure))
-        };
+        let cell = |figure: Option<f64>| or_dash(figure.map(|figure| self.measure.show(figure)));
         for row in self.rows.iter().take(most) {
-            let change = row.change().map_or_else(
-                || "-".to_owned(),
-                |change| format!("{:+.1} %", change * 100.0),
-            );
+            let change = row.change();
+            let change = or_dash(change.map(|change| format!("{:+.1} %", change * 100.0)));
             lines.push(format!(
                 "{:width$}  {:>13}  {:>10}  {change:>8}",
                 row.name,
@@ -165,10 +160,6 @@ impl Comparison {
         }
         lines
     }
-}
-
-fn direction(sends: bool) -> &'static str {
-    if sends { "send" } else { "receive" }
 }
 
 /// Differences that make the figures of two runs hard to compare.
@@ -208,9 +199,7 @@ fn mtus(record: &Record) -> String {
         .hosts
         .iter()
         .flat_map(|host| host.rails.iter().filter_map(|rail| host.interface_of(rail)));
-    let mut mtus: Vec<u32> = ports.map(|one| one.mtu_bytes).collect();
-    mtus.sort_unstable();
-    mtus.dedup();
+    let mtus: BTreeSet<u32> = ports.map(|one| one.mtu_bytes).collect();
     let texts: Vec<String> = mtus.iter().map(u32::to_string).collect();
     texts.join(" and ")
 }
@@ -224,14 +213,14 @@ fn place(record: &Record, fault: &FaultSheet) -> String {
 struct Spot {
     host: String,
     label: String,
-    sends: bool,
+    direction: &'static str,
     at: Option<String>,
 }
 
 fn spot(record: &Record, culprit: &Culprit) -> Option<Spot> {
-    let (number, sends) = match culprit {
-        Culprit::Send(port) => (*port, true),
-        Culprit::Receive(port) => (*port, false),
+    let (number, direction) = match culprit {
+        Culprit::Send(port) => (*port, "send"),
+        Culprit::Receive(port) => (*port, "receive"),
         _ => return None,
     };
     let port = record.sheet.ports.get(number)?;
@@ -239,7 +228,7 @@ fn spot(record: &Record, culprit: &Culprit) -> Option<Spot> {
     Some(Spot {
         host: node.host.clone(),
         label: port.label.clone(),
-        sends,
+        direction,
         at: switch_port(record, port.node),
     })
 }
@@ -255,10 +244,11 @@ pub fn switch_port(record: &Record, node: usize) -> Option<String> {
 }
 
 /// The word of a port direction in a run, found by the label of its port.
-fn word_of(record: &Record, label: &str, sends: bool) -> Option<VerdictWord> {
+fn word_of(record: &Record, label: &str, direction: &str) -> Option<VerdictWord> {
     let mut ports = record.sheet.ports.iter();
-    let port = ports.find(|port| port.label == label)?;
-    Some(if sends { port.send? } else { port.receive? }.word)
+    let both = ports.find(|port| port.label == label)?.directions();
+    let (_, one) = both.into_iter().find(|(word, _)| *word == direction)?;
+    Some(one?.word)
 }
 
 /// Outcome of a fault: it followed the host, stayed with the switch port, disappeared, or was not measured again.
@@ -274,15 +264,8 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
             false => format!("{name}: FAIL before, and not now"),
         };
     };
-    let Spot {
-        host,
-        label,
-        sends,
-        at,
-        ..
-    } = spot;
-    let direction = direction(sends);
-    let own = word_of(now, &label, sends);
+    let (host, label, direction, at) = (spot.host, spot.label, spot.direction, spot.at);
+    let own = word_of(now, &label, direction);
     let mut ports = now.sheet.ports.iter();
     let port = ports.find(|port| port.label == label);
     let at_now = port.and_then(|port| switch_port(now, port.node));
@@ -310,7 +293,7 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
     // The port of the host that is now plugged into the old switch port.
     let mut ports = now.sheet.ports.iter();
     let heir = ports.find(|port| switch_port(now, port.node).as_deref() == Some(at.as_str()));
-    let heir_word = heir.and_then(|port| word_of(now, &port.label, sends));
+    let heir_word = heir.and_then(|port| word_of(now, &port.label, direction));
     let said = |word: Option<VerdictWord>| match word {
         None => "was not measured".to_owned(),
         Some(VerdictWord::Pass) => "is well".to_owned(),

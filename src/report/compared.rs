@@ -78,13 +78,8 @@ pub(crate) fn figures(record: &Record) -> Vec<(String, f64)> {
             let figures = Links::of(record, plan, linktest);
             let name = |rank: usize| figures.names.get(rank).map_or("", String::as_str);
             let links = figures.links.iter().map(|link| {
-                let name = format!(
-                    "{} {} -> {} {}",
-                    link.from,
-                    name(link.from),
-                    link.to,
-                    name(link.to)
-                );
+                let (from, to) = (link.from, link.to);
+                let name = format!("{from} {} -> {to} {}", name(from), name(to));
                 (name, figures.bandwidth(link.mean_s) * 8.0 / 1e9)
             });
             links.collect()

@@ -128,15 +128,12 @@ fn once(links: &[&LinkRecord]) -> Option<(f64, f64)> {
 
 /// Spread over links of the minimum round trip time and of the round trip time under load, in microseconds.
 fn round_trips(links: &[&LinkRecord]) -> Option<(Spread, Spread)> {
-    let known = || {
-        links.iter().filter_map(|link| {
-            let (_, last) = link.tcp?;
-            let least = Some(last.min_rtt_us).filter(|rtt| *rtt > 0 && *rtt < 1 << 31)?;
-            Some((least as f64, last.rtt_us as f64))
-        })
-    };
-    let least: Vec<f64> = known().map(|one| one.0).collect();
-    let loaded: Vec<f64> = known().map(|one| one.1).collect();
+    let known = links.iter().filter_map(|link| {
+        let (_, last) = link.tcp?;
+        let least = Some(last.min_rtt_us).filter(|rtt| *rtt > 0 && *rtt < 1 << 31)?;
+        Some((least as f64, last.rtt_us as f64))
+    });
+    let (least, loaded): (Vec<f64>, Vec<f64>) = known.unzip();
     Spread::of(&least).zip(Spread::of(&loaded))
 }
 

@@ -239,33 +239,22 @@ fn links(links: usize, load: &Load) -> String {
 /// Lines on volume and duration.
 fn extent(plan: &RunPlan) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut volume: Option<u64> = None;
-    let mut duration: Option<u64> = None;
-    let mut files = false;
-    for test in plan.tests() {
-        match test.bound {
-            Bound::Volume { buffers } => {
-                let bytes = Load::of(plan, test).crossing().saturating_mul(buffers);
-                let bytes = bytes.saturating_mul(test.block_bytes as u64);
-                volume = Some(volume.unwrap_or(0).saturating_add(bytes));
-            }
-            Bound::Files => files = true,
-            Bound::Time {
-                warmup_ns,
-                window_ns,
-            } => {
-                let ns = warmup_ns.saturating_add(window_ns);
-                duration = Some(duration.unwrap_or(0).saturating_add(ns));
-            }
+    let tests = || plan.tests().iter();
+    let volume = tests().filter_map(|test| match test.bound {
+        Bound::Volume { buffers } => {
+            let bytes = Load::of(plan, test).crossing().saturating_mul(buffers);
+            Some(bytes.saturating_mul(test.block_bytes as u64))
         }
-    }
-    if let Some(bytes) = volume {
+        Bound::Files | Bound::Time { .. } => None,
+    });
+    if let Some(bytes) = volume.reduce(u64::saturating_add) {
         lines.push(format!("volume     {} between hosts", show_bytes(bytes)));
     }
-    if files {
+    if tests().any(|test| test.bound == Bound::Files) {
         lines.push("volume     the source files; the run is as long as the longest".to_owned());
     }
-    if let Some(ns) = duration {
+    let durations = tests().filter_map(|test| test.bound.duration_ns());
+    if let Some(ns) = durations.reduce(u64::saturating_add) {
         let several = plan.tests().len() > 1;
         let each = if several { " of each test" } else { "" };
         lines.push(format!(

@@ -3,7 +3,7 @@
 //! Rates are delivered payload in decimal Gbit/s. In a timed run, the bytes of a link are divided by its receiver's own interval. In a volume run,
 //! all bytes are divided by the time of the last finish, since rates over different times are never added.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{
     HeldBy, LinkRecord, Missing, NodeRecord, Record, Second, TestRecord, port_label,
@@ -93,14 +93,9 @@ impl Figures {
                 let here = |link: &LinkRecord, node: usize| {
                     nodes.contains(&node) && plan.rail_of(link.lane.stream) == rail
                 };
-                let sum = |end: fn(&LinkRecord) -> usize| -> f64 {
+                let mine = |end: fn(&LinkRecord) -> usize| {
                     let counted = test.links.iter().filter(counts);
-                    let mine = counted.filter(|link| here(link, end(link)));
-                    mine.map(|link| test.rate_of(link)).sum()
-                };
-                let links = |end: fn(&LinkRecord) -> usize| {
-                    let counted = test.links.iter().filter(counts);
-                    counted.filter(|link| here(link, end(link))).count()
+                    counted.filter(move |link| here(link, end(link)))
                 };
                 let limited = |end: fn(&LinkRecord) -> usize| {
                     let mine = limiting.iter().filter(|link| here(link, end(link)));
@@ -122,8 +117,8 @@ impl Figures {
                 Port {
                     label: port_label(&record.plan, &record.hosts, &nodes, rail),
                     rail,
-                    send_gbit_per_s: sum(from),
-                    receive_gbit_per_s: sum(to),
+                    send_gbit_per_s: mine(from).map(|link| test.rate_of(link)).sum(),
+                    receive_gbit_per_s: mine(to).map(|link| test.rate_of(link)).sum(),
                     retransmits: measured.map(|_| again),
                     busiest_core: each
                         .clone()
@@ -133,8 +128,8 @@ impl Figures {
                         .filter_map(|one| one.ring_to_ring_ns)
                         .max()
                         .map(|ns| ns as f64 / 1e9),
-                    links_out: links(from),
-                    links_in: links(to),
+                    links_out: mine(from).count(),
+                    links_in: mine(to).count(),
                     limiting_out: limited(from),
                     limiting_in: limited(to),
                     reported: measured.is_some(),
@@ -151,12 +146,10 @@ impl Figures {
         let here = here.filter(|(node, _)| {
             lost_at_s(record, test, &[*node]).is_none() && !was_lost_before(record, test, &[*node])
         });
-        let mut indices: Vec<usize> = here.map(|(_, host)| host.host_index).collect();
-        indices.sort_unstable();
-        indices.dedup();
+        let hosts: BTreeSet<usize> = here.map(|(_, host)| host.host_index).collect();
         Self {
             crosses_switch,
-            hosts: indices.len(),
+            hosts: hosts.len(),
             total_gbit_per_s: ports.iter().map(|port| port.receive_gbit_per_s).sum(),
             same_host_gbit_per_s: apart.map(|link| test.rate_of(link)).sum(),
             ports,

@@ -137,42 +137,32 @@ fn columns(imb: &Imb, table: &Table) -> Vec<&'static str> {
     if imb.multi == Some(Multi::Each) {
         names.push("Group");
     }
-    let times = ["t_min[usec]", "t_max[usec]", "t_avg[usec]"];
-    match (kind(imb, table), imb.rules) {
-        (Class::Single, _) => {
-            names.extend(["#bytes", "#repetitions", "t[usec]", "Mbytes/sec"]);
-        }
+    const MIN: &str = "t_min[usec]";
+    const MAX: &str = "t_max[usec]";
+    const AVG: &str = "t_avg[usec]";
+    let is_of_files = table.benchmark.part() == Part::Io;
+    names.extend_from_slice(match (kind(imb, table), imb.rules) {
+        (Class::Single, _) => &["#bytes", "#repetitions", "t[usec]", "Mbytes/sec"],
         // As in the third sample of the guide (6.3).
-        (Class::Parallel, Rules::Guide) if table.benchmark.part() == Part::Io => {
-            names.extend(["#bytes", "#rep.s", "t_min[usec]", "t_max", "t_avg"]);
-            names.push("Mb/sec");
+        (Class::Parallel, Rules::Guide) if is_of_files => {
+            &["#bytes", "#rep.s", MIN, "t_max", "t_avg", "Mb/sec"]
         }
-        (Class::Parallel, Rules::Guide) => {
-            names.extend(["#bytes", "#rep.s"]);
-            names.extend(times);
-            names.push("Mbytes/sec");
-        }
+        (Class::Parallel, Rules::Guide) => &["#bytes", "#rep.s", MIN, MAX, AVG, "Mbytes/sec"],
         (Class::Parallel, Rules::Current) => {
-            names.extend(["#bytes", "#repetitions"]);
-            names.extend(times);
-            names.push("Mbytes/sec");
+            &["#bytes", "#repetitions", MIN, MAX, AVG, "Mbytes/sec"]
         }
-        (Class::Collective, _) => {
-            names.extend(["#bytes", "#repetitions"]);
-            names.extend(times);
-        }
-        (Class::Sync, _) => {
-            names.push("#repetitions");
-            names.extend(times);
-        }
-        (Class::Rate, _) => {
-            names.extend(["#bytes", "#repetitions", "Mbytes/sec", "Msg/sec"]);
-        }
-        (Class::Overlap, _) => {
-            names.extend(["#bytes", "#repetitions", "t_ovrl[usec]"]);
-            names.extend(["t_pure[usec]", "t_CPU[usec]", "overlap[%]"]);
-        }
-    }
+        (Class::Collective, _) => &["#bytes", "#repetitions", MIN, MAX, AVG],
+        (Class::Sync, _) => &["#repetitions", MIN, MAX, AVG],
+        (Class::Rate, _) => &["#bytes", "#repetitions", "Mbytes/sec", "Msg/sec"],
+        (Class::Overlap, _) => &[
+            "#bytes",
+            "#repetitions",
+            "t_ovrl[usec]",
+            "t_pure[usec]",
+            "t_CPU[usec]",
+            "overlap[%]",
+        ],
+    });
     if is_checked(imb, table) {
         names.push("defects");
     }
@@ -310,29 +300,26 @@ pub(crate) fn table_foot(lines: &[LineRecord]) -> String {
         let times = lines.iter().flat_map(|line| &line.groups);
         times.filter_map(|times| Some((times, times.files?)))
     };
+    // The least and the largest of some fractions, in per cent.
+    let span = |parts: Vec<f64>| {
+        let most = parts.iter().copied().reduce(f64::max)?;
+        let least = parts.iter().copied().fold(most, f64::min);
+        Some((100.0 * least, 100.0 * most))
+    };
     let mut text = String::new();
-    let shares: Vec<f64> = files().filter_map(|(_, files)| files.cached()).collect();
-    if let Some(most) = shares.iter().copied().reduce(f64::max) {
-        let least = shares.iter().copied().fold(most, f64::min);
+    let shares = files().filter_map(|(_, files)| files.cached());
+    if let Some((least, most)) = span(shares.collect()) {
         text += &format!(
-            "# page cache: {:.0} to {:.0} % of what was read came from memory, by length\n",
-            100.0 * least,
-            100.0 * most
+            "# page cache: {least:.0} to {most:.0} % of what was read came from memory, by length\n"
         );
     }
     let part = |(times, files): (&GroupTimes, FileTimes)| {
         (times.most_s > 0.0).then(|| (files.synchronising_s / times.most_s).min(1.0))
     };
-    let parts: Vec<f64> = files()
-        .filter_map(part)
-        .filter(|part| *part > 0.0)
-        .collect();
-    if let Some(most) = parts.iter().copied().reduce(f64::max) {
-        let least = parts.iter().copied().fold(most, f64::min);
+    let parts = files().filter_map(part).filter(|part| *part > 0.0);
+    if let Some((least, most)) = span(parts.collect()) {
         text += &format!(
-            "# page cache: what is written goes there first; fsync took {:.0} to {:.0} % of the time\n",
-            100.0 * least,
-            100.0 * most
+            "# page cache: what is written goes there first; fsync took {least:.0} to {most:.0} % of the time\n"
         );
     }
     if let Some(overlap) = files().find_map(|(_, files)| files.overlap) {
@@ -435,6 +422,11 @@ pub(crate) fn has_rate(benchmark: Benchmark) -> bool {
     )
 }
 
+/// A cell with a value; empty without one.
+fn shown(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
 fn row(
     imb: &Imb,
     table: &Table,
@@ -445,13 +437,12 @@ fn row(
     let rate = megabytes_per_s(table, imb.rules, line.bytes, times.most_s);
     // A single batch is the mean and has no spread.
     let spread = times.spread.as_ref().filter(|spread| spread.batches > 1);
-    let of = |figure: Option<f64>| figure.map(us).unwrap_or_default();
+    let of = |figure: Option<f64>| shown(figure.map(us));
+    let cached = times.files.and_then(|files| files.cached());
     let overlap = times.files.and_then(|files| files.overlap);
     vec![
         table.benchmark.name().to_owned(),
-        table
-            .mode
-            .map_or_else(String::new, |mode| mode.name().to_lowercase()),
+        shown(table.mode.map(|mode| mode.name().to_lowercase())),
         table.group_size().to_string(),
         table.groups.len().to_string(),
         group.to_string(),
@@ -460,38 +451,23 @@ fn row(
         us(times.least_s),
         us(times.most_s),
         us(times.mean_s),
-        match has_rate(table.benchmark) {
-            true => format!("{rate:.3}"),
-            false => String::new(),
-        },
-        spread
-            .map(|one| one.batches.to_string())
-            .unwrap_or_default(),
-        spread.map(|one| one.of.to_string()).unwrap_or_default(),
+        shown(has_rate(table.benchmark).then(|| format!("{rate:.3}"))),
+        shown(spread.map(|one| one.batches)),
+        shown(spread.map(|one| one.of)),
         of(spread.map(|one| one.least_s)),
         of(spread.map(|one| one.median_s)),
         of(spread.and_then(|one| one.p95_s)),
         of(spread.and_then(|one| one.p99_s)),
         of(spread.map(|one| one.most_s)),
-        spread
-            .map(|one| format!("{:.4}", one.variation))
-            .unwrap_or_default(),
-        line.algorithm
-            .map(|one| one.name().to_owned())
-            .unwrap_or_default(),
-        times.defects.map(|one| one.to_string()).unwrap_or_default(),
-        times
-            .files
-            .and_then(|files| files.cached())
-            .map(|share| format!("{share:.4}"))
-            .unwrap_or_default(),
+        shown(spread.map(|one| format!("{:.4}", one.variation))),
+        shown(line.algorithm.map(Algorithm::name)),
+        shown(times.defects),
+        shown(cached.map(|share| format!("{share:.4}"))),
         of(times.files.map(|files| files.synchronising_s)),
         of(overlap.map(|one| one.pure_s)),
         of(overlap.map(|one| one.compute_s)),
-        overlap
-            .map(|one| format!("{:.2}", overlap_percent(times.most_s, one)))
-            .unwrap_or_default(),
-        line.left_out.clone().unwrap_or_default(),
+        shown(overlap.map(|one| format!("{:.2}", overlap_percent(times.most_s, one)))),
+        shown(line.left_out.clone()),
         match table.benchmark.class() {
             Class::Rate => format!("{:.1}", messages_per_s(table, times.most_s)),
             _ => String::new(),

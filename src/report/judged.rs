@@ -3,7 +3,7 @@
 use crate::judge::names::{Alone, by_itself, floor_text, name, name_of};
 use crate::plan::{Bound, Pattern, Profile, Purpose, Test, seal};
 use crate::record::{
-    Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, PortSheet, Record, TestRecord,
+    Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, Missing, PortSheet, Record, TestRecord,
     VerdictWord,
 };
 
@@ -61,15 +61,18 @@ pub fn loaded(record: &Record) -> Option<Loaded> {
     });
     let known = |share: &f64| share.is_finite();
     let rails = record.plan.tests().first().map_or(1, |test| test.rails);
-    let never = record.missing.iter().filter(|missing| {
-        let mut nodes = record.plan.nodes.iter();
-        !nodes.any(|node| node.label == missing.node)
-    });
+    let never = record.missing.iter().filter(|one| !is_planned(record, one));
     (!ports.is_empty()).then(|| Loaded {
         ports: both.count(),
         named: ports.len() + never.count() * rails.max(1),
         share: shares.flatten().filter(known).reduce(f64::min),
     })
+}
+
+/// True if a missing node is in the plan, so that it was there once.
+pub(super) fn is_planned(record: &Record, missing: &Missing) -> bool {
+    let mut nodes = record.plan.nodes.iter();
+    nodes.any(|node| node.label == missing.node)
 }
 
 /// Data on the site in one line: the switch, its location, the operator and the customer.
@@ -86,7 +89,7 @@ fn site(record: &Record) -> Option<String> {
 fn loaded_line(record: &Record) -> Option<String> {
     let loaded = loaded(record)?;
     let Some(share) = loaded.share else {
-        return judged_part(record);
+        return judged_part(record).map(|part| format!("      {part}"));
     };
     let of_switch = record.plan.site.as_ref().and_then(|site| site.ports);
     let of_switch =
@@ -96,19 +99,16 @@ fn loaded_line(record: &Record) -> Option<String> {
         loaded.ports,
         loaded.named,
         share * 100.0,
-        judged_part(record).map_or_else(String::new, |part| format!(
-            ";{}",
-            part.trim_start_matches("     ")
-        ))
+        judged_part(record).map_or_else(String::new, |part| format!("; {part}"))
     ))
 }
 
-/// Line on the number of judged port directions. Returns `None` if all were judged.
+/// Number of judged port directions, as text. Returns `None` if all were judged.
 fn judged_part(record: &Record) -> Option<String> {
     let directions = record.sheet.directions();
     let judged = directions.filter(|(.., one)| one.share.is_some()).count();
     let all = 2 * record.sheet.ports.len();
-    (judged < all).then(|| format!("      {judged} of {all} port directions judged"))
+    (judged < all).then(|| format!("{judged} of {all} port directions judged"))
 }
 
 /// The figure to sign, as text. Returns `None` unless the verdict is PASS and the sheet has a figure.

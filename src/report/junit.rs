@@ -157,22 +157,21 @@ fn cases(record: &Record) -> Vec<Case> {
         }
         Outcome::Imb(_) => &[],
     };
+    let of_direction = |class, name, culprit: Culprit, one: Option<DirectionSheet>| Case {
+        class,
+        name,
+        word: one.map_or(VerdictWord::NotJudged, |one| one.word),
+        what: one.map_or_else(
+            || "nothing went through it".to_owned(),
+            |one| figures(record, &one),
+        ),
+        more: details(record, &culprit),
+    };
     for (number, port) in ports.iter().enumerate() {
-        let both = [
-            (Culprit::Send(number), "send", port.send),
-            (Culprit::Receive(number), "receive", port.receive),
-        ];
-        for (culprit, direction, one) in both {
-            cases.push(Case {
-                class: "pipebench.ports",
-                name: format!("{} {direction}", port.label),
-                word: one.map_or(VerdictWord::NotJudged, |one| one.word),
-                what: one.map_or_else(
-                    || "nothing went through it".to_owned(),
-                    |one| figures(record, &one),
-                ),
-                more: details(record, &culprit),
-            });
+        let culprits = [Culprit::Send(number), Culprit::Receive(number)];
+        for (culprit, (way, one)) in culprits.into_iter().zip(port.directions()) {
+            let name = format!("{} {way}", port.label);
+            cases.push(of_direction("pipebench.ports", name, culprit, one));
         }
     }
     for (number, uplink) in sheet.uplinks.iter().enumerate() {
@@ -180,15 +179,9 @@ fn cases(record: &Record) -> Vec<Case> {
             (Culprit::Up(number), "out", uplink.up),
             (Culprit::Down(number), "in", uplink.down),
         ];
-        for (culprit, way, one) in both {
-            let Some(one) = one else { continue };
-            cases.push(Case {
-                class: "pipebench.uplinks",
-                name: format!("uplink of {} {way}", uplink.group),
-                word: one.word,
-                what: figures(record, &one),
-                more: details(record, &culprit),
-            });
+        for (culprit, way, one) in both.into_iter().filter(|(.., one)| one.is_some()) {
+            let name = format!("uplink of {} {way}", uplink.group);
+            cases.push(of_direction("pipebench.uplinks", name, culprit, one));
         }
     }
     let has_case = |culprit: &Culprit| match *culprit {

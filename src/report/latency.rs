@@ -18,8 +18,8 @@ const MOST_TOGETHER: usize = 10;
 pub(crate) fn summary(record: &Record, plan: &Latency, latency: &LatencyRecord) -> String {
     let verdict = &record.verdict;
     let mut text = format!("{}  {}\n", verdict.word, verdict.reason);
-    for line in planned(latency) {
-        text += &format!("{line}\n");
+    for (name, value) in planned(latency) {
+        text += &format!("{name:11}{value}\n");
     }
     if !latency.cables.is_empty() {
         text += &slow(latency);
@@ -35,42 +35,38 @@ pub(crate) fn summary(record: &Record, plan: &Latency, latency: &LatencyRecord) 
     text
 }
 
-/// Lines on the plan and on the time that the measurement took.
-pub(crate) fn planned(latency: &LatencyRecord) -> Vec<String> {
+/// Lines on the plan and on the time that the measurement took, each with its heading.
+pub(crate) fn planned(latency: &LatencyRecord) -> Vec<(&'static str, String)> {
     let plan = &latency.planned;
-    let mut lines = vec![
-        format!(
-            "fabric     {}: {} hosts there{}, {} cables",
-            plan.fabric,
-            plan.hosts,
-            match latency.absent.len() {
-                0 => String::new(),
-                some => format!(" and {some} not"),
-            },
-            plan.cables
-        ),
-        format!(
-            "rank       {} of {} columns, {}",
-            plan.rank, plan.used, plan.proof
-        ),
-    ];
+    let absent = match latency.absent.len() {
+        0 => String::new(),
+        some => format!(" and {some} not"),
+    };
+    let fabric = format!(
+        "{}: {} hosts there{absent}, {} cables",
+        plan.fabric, plan.hosts, plan.cables
+    );
+    let rank = format!("{} of {} columns, {}", plan.rank, plan.used, plan.proof);
+    let mut lines = vec![("fabric", fabric), ("rank", rank)];
     let bound = plan
         .bound
         .as_ref()
         .map(|(rounds, why)| format!("; a basis needs at least {rounds}: {why}"));
     let all = plan.pairs_of_hosts();
-    lines.push(format!(
-        "plan       {} of {all} pairs in {} rounds ({}){}",
+    let pairs = format!(
+        "{} of {all} pairs in {} rounds ({}){}",
         plan.pairs,
         plan.rounds,
         plan.strategy,
         bound.unwrap_or_default()
-    ));
+    );
+    lines.push(("plan", pairs));
     if plan.left_out > 0 {
-        lines.push(format!(
-            "           {} planned pairs of missing hosts were left out, {} others added",
+        let left_out = format!(
+            "{} planned pairs of missing hosts were left out, {} others added",
             plan.left_out, plan.added
-        ));
+        );
+        lines.push(("", left_out));
     }
     if !latency.cables.is_empty() {
         let noise = latency.sigma.map(|sigma| {
@@ -83,17 +79,19 @@ pub(crate) fn planned(latency: &LatencyRecord) -> Vec<String> {
             true => "",
             false => "; looks alone or pairs that were not planned broke off",
         };
-        lines.push(format!(
-            "measured   in {}{}{broken}",
+        let measured = format!(
+            "in {}{}{broken}",
             show_ns(latency.span_ns),
             noise.unwrap_or_default()
-        ));
+        );
+        lines.push(("measured", measured));
     } else if !latency.pairs.is_empty() {
-        lines.push(format!(
-            "measured   {} of {} pairs until it ended; nothing was calculated from them",
+        let measured = format!(
+            "{} of {} pairs until it ended; nothing was calculated from them",
             latency.pairs.len(),
             plan.pairs
-        ));
+        );
+        lines.push(("measured", measured));
     }
     lines
 }

@@ -51,9 +51,7 @@ pub fn row(name: &str, record: &Record) -> Row {
 
 /// All rows below their headings, as an aligned text table.
 pub fn table(rows: &[Row]) -> String {
-    let mut cells = vec![HEAD.map(str::to_owned)];
-    cells.extend_from_slice(rows);
-    aligned(&cells, &[3, 4])
+    aligned(HEAD, rows.to_vec(), &[3, 4])
 }
 
 #[cfg(test)]

@@ -127,13 +127,10 @@ impl Merged {
 
     /// The sheet as text.
     pub fn lines(&self) -> Vec<String> {
-        let directions = self.rows.iter().flat_map(|(at, row)| {
-            let send = row.send.map(|one| (at, &row.host, "send", one));
-            let receive = row.receive.map(|one| (at, &row.host, "receive", one));
-            send.into_iter().chain(receive)
+        let judged = self.rows.iter().flat_map(|(at, row)| {
+            let both = [("send", row.send), ("receive", row.receive)].into_iter();
+            both.filter_map(move |(word, one)| Some((at, &row.host, word, one?, one?.share?)))
         });
-        let judged =
-            directions.filter_map(|(at, host, word, one)| Some((at, host, word, one, one.share?)));
         let weakest = judged.min_by(|a, b| a.4.total_cmp(&b.4));
         let weakest = weakest.map_or_else(String::new, |(at, host, word, one, share)| {
             format!(
@@ -156,10 +153,8 @@ impl Merged {
         let conditions = self.conditions.iter();
         lines.extend(conditions.map(|text| format!("      not the same: {text}")));
         let width = |of: fn(&(String, Row)) -> usize| self.rows.iter().map(of).max().unwrap_or(0);
-        let (at_width, host_width) = (
-            width(|row| row.0.len()).max(11),
-            width(|row| row.1.host.len()).max(4),
-        );
+        let at_width = width(|row| row.0.len()).max(11);
+        let host_width = width(|row| row.1.host.len()).max(4);
         lines.push(format!(
             "{:at_width$}  {:host_width$}  {:>24}  {:>24}",
             "switch port", "host", "least send Gbit/s", "least receive Gbit/s"

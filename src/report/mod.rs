@@ -34,6 +34,11 @@ fn count(number: usize, what: &str) -> String {
     }
 }
 
+/// A cell of a text table; a dash where there is nothing.
+fn or_dash(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| "-".to_owned())
+}
+
 /// Width of a column of labels below the heading `host`.
 fn label_width<'a>(labels: impl Iterator<Item = &'a String>) -> usize {
     labels.map(String::len).max().unwrap_or(0).max("host".len())

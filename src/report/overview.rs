@@ -62,10 +62,8 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
                     one.test.saturating_add(1)
                 )
             });
-            let (least, most) = (
-                show_gbit(one.rate_bits_per_s / 1e9),
-                show_gbit(one.most_bits_per_s / 1e9),
-            );
+            let least = show_gbit(one.rate_bits_per_s / 1e9);
+            let most = show_gbit(one.most_bits_per_s / 1e9);
             format!("{:<16}  {share:<18}", format!("{least} to {most}"))
         }
     };
@@ -103,18 +101,15 @@ fn is_comparable(record: &Record) -> bool {
 /// The figure to sign, the cost of contention, the described figures, and the kind of test.
 fn to_sign(record: &Record) -> Vec<String> {
     let sheet = &record.sheet;
-    let name = |port: usize, sends: bool| {
-        let label = sheet.label(port);
-        format!("{label} {}", if sends { "send" } else { "receive" })
-    };
     let mut lines = Vec::new();
     if let (Some(figure), Some(said)) = (sheet.figure, judged::to_sign(record)) {
         lines.push(format!("to sign: {said} (test {})", figure.test + 1));
     }
     if let Some(contention) = sheet.contention {
+        let way = if contention.sends { "send" } else { "receive" };
         lines.push(format!(
-            "contention: {} carries {:.1} % with all at once of what it carries with one at a time",
-            name(contention.port, contention.sends),
+            "contention: {} {way} carries {:.1} % with all at once of what it carries with one at a time",
+            sheet.label(contention.port),
             contention.share * 100.0
         ));
     } else if is_comparable(record) {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::lanes::Lane;
-use crate::record::{EndCount, EndRole, SeenNode, SeenState};
+use crate::record::{EndCount, EndRole, SeenNode};
 use crate::units::{SECOND_NS, gbit_per_s, show_age, show_gbit};
 
-use super::fold;
 use super::status::{Pair, View, aligned, pairs, short};
+use super::{fold, or_dash};
 
 /// Lines of the picture, at most `height` of them. Empty if none of the viewed hosts takes part in the run.
 pub(crate) fn picture(views: &[View], token: &str, height: usize) -> Vec<String> {
@@ -50,7 +50,7 @@ fn headline(first: &SeenNode, pairs: &[Pair<'_>]) -> String {
         short(&card.token),
         card.by,
         show_age(age / SECOND_NS),
-        state.map_or("", SeenState::word),
+        state.map_or_else(String::new, |state| state.to_string()),
     )
 }
 
@@ -62,16 +62,14 @@ fn missing(first: &SeenNode, pairs: &[Pair<'_>], token: &str) -> Option<String> 
         .filter(|(node, _)| !there.contains(node))
         .map(|(_, label)| label.clone())
         .collect();
-    let (missing, all) = (
-        Some(missing).filter(|it| !it.is_empty())?,
-        first.card.labels.len(),
-    );
-    let folded = fold(&missing);
-    Some(format!(
-        "{} of {all} nodes are watched, not {folded} (name their hosts: pipebench watch {} HOSTS)",
-        there.len(),
-        short(token),
-    ))
+    let (all, folded) = (first.card.labels.len(), fold(&missing));
+    (!missing.is_empty()).then(|| {
+        format!(
+            "{} of {all} nodes are watched, not {folded} (name their hosts: pipebench watch {} HOSTS)",
+            there.len(),
+            short(token),
+        )
+    })
 }
 
 /// Rows of ports, the one with the lowest rate first.
@@ -79,16 +77,14 @@ fn port_lines(pairs: &[Pair<'_>], count: usize) -> Vec<String> {
     let mut ports: Vec<(f64, [String; 5])> = pairs
         .iter()
         .map(|pair| {
-            let (sent, received) = (
-                pair.rate(|it| it.sent_bytes),
-                pair.rate(|it| it.received_bytes),
-            );
+            let sent = pair.rate(|it| it.sent_bytes);
+            let received = pair.rate(|it| it.received_bytes);
             let row = [
                 pair.now.card.label().to_owned(),
                 show_gbit(sent),
                 show_gbit(received),
                 show_gbit(pair.rate(|it| it.same_host_bytes)),
-                pair.now.state.word().to_owned(),
+                pair.now.state.to_string(),
             ];
             (sent.min(received), row)
         })
@@ -115,9 +111,8 @@ fn table<const N: usize>(
     count: usize,
     right: &[usize],
 ) -> Vec<String> {
-    let mut cells = vec![head.map(str::to_owned)];
-    cells.extend(rows.take(count));
-    aligned(&cells, right).lines().map(str::to_owned).collect()
+    let text = aligned(head, rows.take(count), right);
+    text.lines().map(str::to_owned).collect()
 }
 
 /// A link as seen at its ends; `None` for an end that is not watched.
@@ -200,10 +195,7 @@ fn link_lines(first: &SeenNode, links: &[(Lane, LinkView)], count: usize) -> Vec
     let card = &first.card;
     let label = |node: usize| card.labels.get(node).map_or("", String::as_str);
     let share = |end: Option<&Passed>, activity: usize| {
-        end.map_or_else(
-            || "-".to_owned(),
-            |end| format!("{:.0} %", end.shares[activity] * 100.0),
-        )
+        or_dash(end.map(|end| format!("{:.0} %", end.shares[activity] * 100.0)))
     };
     let rows = links.iter().map(|(lane, link)| {
         let stream = if card.test.streams > 1 {

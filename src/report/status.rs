@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::record::{EndRole, SeenNode, Sighting, Trouble};
 use crate::units::{SECOND_NS, gbit_per_s, show_age, show_gbit, show_since};
 
-use super::{count, fold, of_nodes};
+use super::{count, fold, of_nodes, or_dash};
 
 /// Two sightings of one host, since a rate needs two instants.
 #[derive(Debug, Clone)]
@@ -48,6 +48,7 @@ pub(super) fn pairs<'view>(view: &'view View, token: &str) -> Vec<Pair<'view>> {
 }
 
 /// A run on a host.
+#[derive(Default)]
 struct Row {
     host: String,
     token: String,
@@ -106,12 +107,7 @@ fn row(view: &View, token: &str) -> Option<Row> {
             sum(|node| node.same_host_bytes),
         ]),
         // State of the least advanced node, for which the others wait.
-        state: pairs
-            .iter()
-            .map(|pair| pair.now.state)
-            .min()?
-            .word()
-            .to_owned(),
+        state: pairs.iter().map(|pair| pair.now.state).min()?.to_string(),
     })
 }
 
@@ -125,17 +121,13 @@ fn closed(view: &View) -> Vec<Row> {
                 host: view.host.clone(),
                 token: segment.token.clone(),
                 by: segment.user.clone(),
-                since: "-".to_owned(),
-                started_ms: None,
-                age_s: None,
+                since: or_dash(None),
                 nodes: vec![node],
-                phases: None,
-                links: None,
-                rates: None,
                 state: match segment.why.as_str() {
                     "not permitted" => "another user's".to_owned(),
                     why => why.to_owned(),
                 },
+                ..Row::default()
             }),
         }
     }
@@ -150,33 +142,29 @@ pub(crate) fn short(token: &str) -> String {
 /// The output of `pipebench status`.
 pub(crate) fn table(views: &[View]) -> String {
     let rows = rows(views);
-    let dash = || "-".to_owned();
-    let mut cells = vec![
-        [
-            "host",
-            "run",
-            "by",
-            "since",
-            "age",
-            "nodes",
-            "phases",
-            "links",
-            "in Gbit/s",
-            "out Gbit/s",
-            "same-host",
-            "state",
-        ]
-        .map(str::to_owned),
+    let head = [
+        "host",
+        "run",
+        "by",
+        "since",
+        "age",
+        "nodes",
+        "phases",
+        "links",
+        "in Gbit/s",
+        "out Gbit/s",
+        "same-host",
+        "state",
     ];
-    for row in &rows {
-        let number = |value: Option<usize>| value.map_or_else(dash, |value| value.to_string());
-        let rate = |at: usize| row.rates.map_or_else(dash, |rates| show_gbit(rates[at]));
-        cells.push([
+    let cells = rows.iter().map(|row| {
+        let number = |value: Option<usize>| or_dash(value.map(|value| value.to_string()));
+        let rate = |at: usize| or_dash(row.rates.map(|rates| show_gbit(rates[at])));
+        [
             row.host.clone(),
             short(&row.token),
             row.by.clone(),
             row.since.clone(),
-            row.age_s.map_or_else(dash, show_age),
+            or_dash(row.age_s.map(show_age)),
             fold(&row.nodes),
             number(row.phases),
             number(row.links),
@@ -184,11 +172,11 @@ pub(crate) fn table(views: &[View]) -> String {
             rate(1),
             rate(2),
             row.state.clone(),
-        ]);
-    }
+        ]
+    });
     let mut text = String::new();
     if !rows.is_empty() {
-        text.push_str(&aligned(&cells, &[4, 6, 7, 8, 9, 10]));
+        text.push_str(&aligned(head, cells, &[4, 6, 7, 8, 9, 10]));
     }
     let none: Vec<String> = views
         .iter()
@@ -285,14 +273,20 @@ pub(crate) fn failures(troubles: &[Trouble]) -> Vec<String> {
 }
 
 /// A text table whose columns are as wide as their longest cell. Columns in `right` hold numbers and are right-aligned.
-pub(super) fn aligned<const N: usize>(cells: &[[String; N]], right: &[usize]) -> String {
+pub(super) fn aligned<const N: usize>(
+    head: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    right: &[usize],
+) -> String {
+    let mut cells = vec![head.map(str::to_owned)];
+    cells.extend(rows);
     let width = |column: usize| {
         let lengths = cells.iter().map(|row| row[column].chars().count());
         lengths.max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..N).map(width).collect();
     let mut text = String::new();
-    for row in cells {
+    for row in &cells {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let width = widths[column];

@@ -12,7 +12,7 @@ use crate::units::{show_bytes, show_gbit, show_ns, sum};
 
 use super::compare::Comparison;
 use super::figures::{self, Direction, Figures};
-use super::{count, fold, label_width, of_nodes};
+use super::{count, fold, label_width, of_nodes, or_dash};
 use super::{described, dry_run, imb, judged, latency, linktest, overview, wires};
 
 /// Most rows of a comparison below a summary.
@@ -139,11 +139,8 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
         // In an incomplete run the weakest port can be a sound one, so it is not blamed.
         return format!("{word}  {scope}: {}", record.verdict.reason);
     }
-    match word {
-        VerdictWord::Fail | VerdictWord::Undecided | VerdictWord::HostLimited => {
-            return format!("{word}  {}", record.verdict.reason);
-        }
-        VerdictWord::Pass | VerdictWord::NotJudged | VerdictWord::Invalid => {}
+    if let VerdictWord::Fail | VerdictWord::Undecided | VerdictWord::HostLimited = word {
+        return format!("{word}  {}", record.verdict.reason);
     }
     if let (VerdictWord::Pass, Some(text)) = (word, judged::weakest(record)) {
         return format!("{word}  {scope}: {text}");
@@ -201,12 +198,9 @@ fn accounted(record: &Record) -> Option<String> {
     if record.missing.is_empty() {
         return None;
     }
-    let in_plan = |missing: &&Missing| {
-        let mut nodes = record.plan.nodes.iter();
-        nodes.any(|node| node.label == missing.node)
-    };
-    let never = record.missing.iter().filter(|one| !in_plan(one)).count();
-    let all = record.plan.nodes.len() + never;
+    let missing = record.missing.iter();
+    let never = missing.filter(|one| !judged::is_planned(record, one));
+    let all = record.plan.nodes.len() + never.count();
     let several = record.plan.tests().len() > 1;
     let told = |missing: &Missing| match missing.at_ns {
         Some(at) => {
@@ -220,7 +214,7 @@ fn accounted(record: &Record) -> Option<String> {
                 missing.node, missing.what
             )
         }
-        None if in_plan(&missing) => {
+        None if judged::is_planned(record, missing) => {
             let (node, what, test) = (&missing.node, &missing.what, missing.test + 1);
             format!("{node} took no part from test {test} on ({what})")
         }
@@ -327,12 +321,9 @@ fn table(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) 
             ));
             continue;
         }
-        let retransmits = port
-            .retransmits
-            .map_or_else(|| "-".to_owned(), |count| count.to_string());
-        let core = port
-            .busiest_core
-            .map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0));
+        let retransmits = or_dash(port.retransmits.map(|count| count.to_string()));
+        let core = port.busiest_core;
+        let core = or_dash(core.map(|share| format!("{:.0} %", share * 100.0)));
         let own = port.own_time_s.filter(|_| volume);
         let own = own.map_or_else(String::new, |seconds| format!("  {seconds:>11.3}"));
         let share =
@@ -359,10 +350,7 @@ fn percent(known: bool, links: usize, share: Option<f64>) -> String {
 
 /// Cell with a rate in Gbit/s, or `-` if the pattern has no links in this direction.
 fn carried(links: usize, rate: f64) -> String {
-    match links {
-        0 => "-".to_owned(),
-        _ => show_gbit(rate),
-    }
+    or_dash((links > 0).then(|| show_gbit(rate)))
 }
 
 fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {

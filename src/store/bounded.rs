@@ -42,6 +42,12 @@ pub(crate) fn with_facts(
     read(path, limit_bytes, regular, PATIENCE)
 }
 
+/// Opens a file for reading. Does not wait for a process that writes to a pipe in its place.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.custom_flags(libc::O_NONBLOCK).read(true).open(path)
+}
+
 fn read(
     path: &Path,
     limit_bytes: u64,

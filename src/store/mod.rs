@@ -96,7 +96,7 @@ pub(crate) fn make_folder(
     token: &str,
 ) -> Result<PathBuf, StoreError> {
     let path = parent.join(units::run_name(started_ms, token));
-    make_folders(&path)?;
+    fs::create_dir_all(&path).map_err(|source| StoreError::new(&path, source))?;
     Ok(path)
 }
 
@@ -115,11 +115,6 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
     }
     Ok(file)
-}
-
-/// Makes a folder and its missing parents.
-pub(crate) fn make_folders(path: &Path) -> Result<(), StoreError> {
-    fs::create_dir_all(path).map_err(|source| StoreError::new(path, source))
 }
 
 #[cfg(test)]

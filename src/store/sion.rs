@@ -10,9 +10,9 @@
 //! the lengths that a file states with its real length before anything is allocated. Writes one chunk per task, as the serial library does,
 //! byte for byte.
 
-use std::os::unix::fs::OpenOptionsExt;
-
 use thiserror::Error;
+
+use super::bounded;
 
 const MAGIC: &[u8; 4] = b"sion";
 /// Version of the library that is written, as 1000 * major + minor, and its patch.
@@ -120,11 +120,7 @@ pub(crate) struct Stored {
 impl Stored {
     /// Opens a regular file. Refuses a device or a pipe, which has no length.
     pub(crate) fn open(path: &std::path::Path) -> std::io::Result<Self> {
-        // Opening a pipe must not block if no process writes to it.
-        let file = std::fs::File::options()
-            .read(true)
-            .custom_flags(nix::libc::O_NONBLOCK)
-            .open(path)?;
+        let file = bounded::open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() {
             return Err(std::io::Error::other("no ordinary file"));
@@ -368,6 +364,13 @@ fn round_up(value: u64, to: u64) -> u64 {
     value.checked_next_multiple_of(to).unwrap_or(u64::MAX)
 }
 
+/// Text in `bytes` bytes, the last of them a NUL.
+pub(super) fn padded(text: &str, bytes: usize) -> Vec<u8> {
+    let mut padded: Vec<u8> = text.bytes().take(bytes - 1).collect();
+    padded.resize(bytes, 0);
+    padded
+}
+
 /// Writes a container of one chunk per task, little-endian, as the serial library would under this file name.
 pub(crate) fn write(name: &str, block_bytes: u32, streams: &[Vec<u8>]) -> Vec<u8> {
     let block = u64::from(block_bytes.max(1));
@@ -394,11 +397,7 @@ pub(crate) fn write(name: &str, block_bytes: u32, streams: &[Vec<u8>]) -> Vec<u8
     }
     file.extend_from_slice(&NO_KEYS.to_le_bytes());
     file.extend_from_slice(&0_u64.to_le_bytes());
-    let mut prefix = [0; NAME_BYTES];
-    for (place, byte) in prefix[..NAME_BYTES - 1].iter_mut().zip(name.bytes()) {
-        *place = byte;
-    }
-    file.extend_from_slice(&prefix);
+    file.extend_from_slice(&padded(name, NAME_BYTES));
     file.extend((0..count).flat_map(u64::to_le_bytes));
     file.extend(sizes.iter().flat_map(|size| size.to_le_bytes()));
     file.extend_from_slice(&1_u32.to_le_bytes());

@@ -1,7 +1,6 @@
 //! Processors that this process may use, their distance from an interface, and pinning to one of them.
 
 use std::fs;
-use std::path::Path;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -51,9 +50,7 @@ pub(crate) fn allowed() -> Vec<usize> {
 pub(crate) fn stay_on(processor: usize) {
     let mut set = CpuSet::new();
     if set.set(processor).is_ok() {
-        match sched_setaffinity(Pid::from_raw(0), &set) {
-            Ok(()) | Err(_) => {}
-        }
+        restrict_to(&set);
     }
 }
 
@@ -65,7 +62,11 @@ pub(crate) fn roam() {
             Ok(()) | Err(_) => {}
         }
     }
-    match sched_setaffinity(Pid::from_raw(0), &set) {
+    restrict_to(&set);
+}
+
+fn restrict_to(set: &CpuSet) {
+    match sched_setaffinity(Pid::from_raw(0), set) {
         Ok(()) | Err(_) => {}
     }
 }
@@ -85,17 +86,13 @@ fn ordered(mut all: Vec<Processor>, near: Option<usize>) -> Vec<usize> {
 fn numa_nodes() -> Vec<Vec<usize>> {
     const MOST: usize = 1024;
     (0..MOST)
-        .map_while(|node| {
-            read_list(Path::new(&format!(
-                "/sys/devices/system/node/node{node}/cpulist"
-            )))
-        })
+        .map_while(|node| read_list(&format!("/sys/devices/system/node/node{node}/cpulist")))
         .collect()
 }
 
 fn siblings(number: usize) -> Vec<usize> {
     let path = format!("/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list");
-    read_list(Path::new(&path)).unwrap_or_default()
+    read_list(&path).unwrap_or_default()
 }
 
 /// NUMA node of an interface. `None` for a virtual interface and on a machine with one node.
@@ -107,7 +104,7 @@ fn numa_of(interface: &str) -> Option<usize> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-fn read_list(path: &Path) -> Option<Vec<usize>> {
+fn read_list(path: &str) -> Option<Vec<usize>> {
     parse_list(fs::read_to_string(path).ok()?.trim())
 }
 

@@ -14,10 +14,10 @@ pub(crate) fn monotonic_ns() -> u64 {
 
 /// Milliseconds since 1970, for dating a record.
 pub(crate) fn wall_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map(|since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-        .unwrap_or(0)
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 /// Sleeps until the monotonic clock shows `at_ns`; returns at once if that time is past.

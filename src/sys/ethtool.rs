@@ -87,12 +87,8 @@ fn ask(socket: &OwnedFd, name: &str, words: &mut Words) -> Option<()> {
 }
 
 fn text(bytes: &[u8]) -> String {
-    let end = bytes
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(bytes.len());
-    let text = String::from_utf8_lossy(&bytes[..end]);
-    text.trim().to_owned()
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).trim().to_owned()
 }
 
 /// Driver of the interface `name`. `None` if it has no driver or the kernel refuses to answer.

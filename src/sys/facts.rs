@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use nix::sys::socket::SockaddrStorage;
+
 use super::ethtool;
 use crate::record::{HostFacts, Interface, Pcie};
 
@@ -66,22 +68,20 @@ fn governor() -> Option<String> {
         let text = fs::read_to_string(entry.path().join("cpufreq/scaling_governor")).ok()?;
         Some(text.trim().to_owned())
     };
-    let names: std::collections::BTreeSet<String> = folders.filter_map(read).collect();
-    let names: Vec<String> = names.into_iter().collect();
+    let mut names: Vec<String> = folders.filter_map(read).collect();
+    names.sort();
+    names.dedup();
     Some(names.join(", ")).filter(|names| !names.is_empty())
 }
 
 /// Boot id: it identifies the machine from one boot to the next.
 pub fn boot_id() -> String {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
+    sysctl("kernel/random/boot_id")
 }
 
 /// Boot id and network namespace of this process.
 pub fn identity() -> String {
-    let namespace = fs::metadata("/proc/self/ns/net")
-        .map(|meta| meta.ino())
-        .unwrap_or(0);
+    let namespace = fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino());
     format!("{}/{namespace}", boot_id())
 }
 
@@ -94,9 +94,7 @@ fn cpu_model() -> String {
 }
 
 fn usable_cores() -> usize {
-    std::thread::available_parallelism()
-        .map(std::num::NonZero::get)
-        .unwrap_or(1)
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The server's address in SSH_CONNECTION ("client port server port").
@@ -128,54 +126,51 @@ fn interfaces() -> Vec<Interface> {
 }
 
 fn address_of(entry: &nix::ifaddrs::InterfaceAddress) -> Option<(IpAddr, u8)> {
-    let (address, mask) = (entry.address.as_ref()?, entry.netmask.as_ref());
-    if let Some(v4) = address.as_sockaddr_in() {
-        let prefix = mask
-            .and_then(|mask| mask.as_sockaddr_in())
-            .map_or(32, |mask| mask.ip().to_bits().count_ones());
-        return Some((IpAddr::V4(v4.ip()), u8::try_from(prefix).unwrap_or(32)));
-    }
-    let v6 = address.as_sockaddr_in6()?;
-    let prefix = mask
-        .and_then(|mask| mask.as_sockaddr_in6())
-        .map_or(128, |mask| mask.ip().to_bits().count_ones());
-    Some((IpAddr::V6(v6.ip()), u8::try_from(prefix).unwrap_or(128)))
+    let ip = |of: &SockaddrStorage| -> Option<IpAddr> {
+        let v4 = of.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        v4.or_else(|| Some(IpAddr::V6(of.as_sockaddr_in6()?.ip())))
+    };
+    let address = ip(entry.address.as_ref()?)?;
+    let prefix = match (address, entry.netmask.as_ref().and_then(ip)) {
+        (IpAddr::V4(_), Some(IpAddr::V4(mask))) => mask.to_bits().count_ones(),
+        (IpAddr::V6(_), Some(IpAddr::V6(mask))) => mask.to_bits().count_ones(),
+        (IpAddr::V4(_), _) => 32,
+        (IpAddr::V6(_), _) => 128,
+    };
+    Some((address, u8::try_from(prefix).ok()?))
 }
 
 fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
     let read = |file: &str| fs::read_to_string(format!("/sys/class/net/{name}/{file}")).ok();
-    let number = |text: String| text.trim().parse::<i64>().ok();
-    let driver = fs::read_link(format!("/sys/class/net/{name}/device/driver")).ok();
+    let number = |file: &str| read(file)?.trim().parse::<u64>().ok();
+    let folder = format!("/sys/class/net/{name}");
     let told = ethtool::driver(name);
     let firmware = told.as_ref().map(|told| told.firmware.clone());
     Interface {
         name: name.to_owned(),
         addresses: vec![address],
-        mtu_bytes: read("mtu")
-            .and_then(number)
+        mtu_bytes: number("mtu")
             .and_then(|mtu| u32::try_from(mtu).ok())
             .unwrap_or(0),
         // -1 and 0 mean that the driver does not know.
-        speed_mbit: read("speed")
-            .and_then(number)
-            .and_then(|speed| u64::try_from(speed).ok())
-            .filter(|s| *s > 0),
-        driver: driver
-            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
-            .or(told.map(|told| told.name)),
+        speed_mbit: number("speed").filter(|s| *s > 0),
+        driver: driver_of(&folder).or(told.map(|told| told.name)),
         firmware: firmware.filter(|text| !text.is_empty()),
-        carrier_changes: read("carrier_changes")
-            .and_then(number)
-            .and_then(|count| u64::try_from(count).ok())
-            .unwrap_or(0),
-        members: members(Path::new(&format!("/sys/class/net/{name}"))),
+        carrier_changes: number("carrier_changes").unwrap_or(0),
+        members: members(Path::new(&folder)),
         physical: is_physical(name, 4),
         tagged: Path::new(&format!("/proc/net/vlan/{name}")).exists(),
         virtual_card: virtual_card(name, 4),
         bond: bond(name),
         hardware: read("address").map(|text| text.trim().to_owned()),
-        pcie: slot(Path::new(&format!("/sys/class/net/{name}/device"))),
+        pcie: slot(&Path::new(&folder).join("device")),
     }
+}
+
+/// Driver of the device behind an interface's folder.
+fn driver_of(folder: &str) -> Option<String> {
+    let driver = fs::read_link(format!("{folder}/device/driver")).ok()?;
+    Some(driver.file_name()?.to_string_lossy().into_owned())
 }
 
 /// True if an interface, or one at most `depth` levels below it, belongs to a device.
@@ -205,9 +200,7 @@ const VIRTUAL_CARDS: [&str; 11] = [
 /// Driver of a virtual card, or `virtual function`, of an interface or of one at most `depth` levels below it.
 fn virtual_card(name: &str, depth: usize) -> Option<String> {
     let folder = format!("/sys/class/net/{name}");
-    let driver = fs::read_link(format!("{folder}/device/driver")).ok();
-    let driver = driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    let known = driver.filter(|driver| VIRTUAL_CARDS.contains(&driver.as_str()));
+    let known = driver_of(&folder).filter(|driver| VIRTUAL_CARDS.contains(&driver.as_str()));
     let is_function = || Path::new(&format!("{folder}/device/physfn")).exists();
     let own = known.or_else(|| is_function().then(|| "virtual function".to_owned()));
     let below = || {

@@ -95,20 +95,14 @@ impl FileSink {
             Ok(file) => (file, None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
             Err(_) => {
-                let name = path
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned();
-                let temporary = path.with_file_name(format!(".{name}.part"));
+                let temporary = beside(path, "part");
                 let file = options.create(true).truncate(true).open(&temporary)?;
                 (file, Some(temporary))
             }
         };
-        let path = path.to_owned();
         Ok(Self {
             file,
-            path,
+            path: path.to_owned(),
             temporary,
             map: None,
             mapped_from: 0,
@@ -175,15 +169,7 @@ impl FileSink {
 
     /// Gives the nameless file a temporary name first, because it cannot take a name that is in use.
     fn name_it(&self) -> io::Result<PathBuf> {
-        let name = self
-            .path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let temporary = self
-            .path
-            .with_file_name(format!(".{name}.{}", std::process::id()));
+        let temporary = beside(&self.path, &std::process::id().to_string());
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         nix::unistd::linkat(
             nix::fcntl::AT_FDCWD,
@@ -194,6 +180,12 @@ impl FileSink {
         )?;
         Ok(temporary)
     }
+}
+
+/// Hidden name in the same folder.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{ending}"))
 }
 
 impl Drop for FileSink {

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::word_after;
+
 /// Amount of a resource that one limit leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Room {
@@ -37,9 +39,7 @@ impl Rooms {
 
     /// Reads the limits from the tree below `root`.
     pub(crate) fn below(root: &Path) -> Self {
-        let tree = Tree {
-            root: root.to_owned(),
-        };
+        let tree = Tree { root };
         Self {
             processes: tree.processes(),
             memory: tree.memory(),
@@ -52,10 +52,9 @@ impl Rooms {
 
 /// Memory that all limits leave, in bytes; `None` if unknown.
 pub(crate) fn spare_memory() -> Option<u64> {
-    let tree = Tree {
-        root: PathBuf::from("/"),
-    };
-    tree.memory().iter().map(|room| room.left).min()
+    let root = Path::new("/");
+    let rooms = Tree { root }.memory();
+    rooms.iter().map(|room| room.left).min()
 }
 
 /// The kernel does not give process ids below this one a second time.
@@ -66,8 +65,8 @@ const CAP_SYS_RESOURCE: u64 = 1 << 24;
 const UNLIMITED: u64 = 1 << 62;
 
 /// The kernel's files below a root.
-struct Tree {
-    root: PathBuf,
+struct Tree<'root> {
+    root: &'root Path,
 }
 
 /// One level of a control group hierarchy, and its name.
@@ -78,7 +77,7 @@ struct Group {
     unified: bool,
 }
 
-impl Tree {
+impl Tree<'_> {
     fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
@@ -144,8 +143,7 @@ impl Tree {
 
     fn status_field(&self, pid: &str, name: &str) -> Option<String> {
         let text = self.text(&format!("/proc/{pid}/status"))?;
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next().map(str::to_owned)
+        word_after(&text, name).map(str::to_owned)
     }
 
     /// True if this process has one of these capabilities over the whole system. With `root_too`, the user with the number 0 needs none.
@@ -166,8 +164,7 @@ impl Tree {
     /// A limit of this process, by its name in `/proc/self/limits`.
     fn own_limit(&self, name: &str, shown: &str, used: u64) -> Vec<Room> {
         let text = self.text("/proc/self/limits").unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        let soft = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        let soft = word_after(&text, name).and_then(|word| word.parse::<u64>().ok());
         soft.map(|most| room(format!("{shown} ({most})"), most, used))
             .into_iter()
             .collect()
@@ -208,9 +205,7 @@ impl Tree {
 
     fn available_memory(&self) -> Option<u64> {
         let text = self.text("/proc/meminfo")?;
-        let mut lines = text.lines();
-        let line = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+        let kib: u64 = word_after(&text, "MemAvailable:")?.parse().ok()?;
         Some(kib * 1024)
     }
 
@@ -308,10 +303,7 @@ fn read_number(path: &Path) -> Option<u64> {
 
 fn read_field(path: &Path, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
-    text.lines()
-        .filter_map(|line| line.split_once(' '))
-        .find(|(field, _)| *field == name)
-        .and_then(|(_, value)| value.trim().parse().ok())
+    word_after(&text, &format!("{name} "))?.parse().ok()
 }
 
 #[cfg(test)]

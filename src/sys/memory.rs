@@ -48,23 +48,21 @@ impl Region {
         file.set_len(bytes as u64)?;
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
-        let map = MmapRaw::map_raw(&file)?;
         // The mapping keeps the memory, so the descriptor can close.
-        Ok(Self {
+        Ok(Self::whole(MmapRaw::map_raw(&file)?, bytes))
+    }
+
+    fn whole(map: MmapRaw, bytes: usize) -> Self {
+        Self {
             map,
             skipped: 0,
             bytes,
-        })
+        }
     }
 
     /// Makes a zeroed region of `bytes` that is private to this process: a forked child gets a copy.
     pub(crate) fn private(bytes: usize) -> std::io::Result<Self> {
-        let map = MmapRaw::from(MmapMut::map_anon(bytes)?);
-        Ok(Self {
-            map,
-            skipped: 0,
-            bytes,
-        })
+        Ok(Self::whole(MmapMut::map_anon(bytes)?.into(), bytes))
     }
 
     /// Makes a private region of large pages, where the system gives them: sends from it then consist of few, long pieces.

@@ -27,6 +27,12 @@ pub(crate) mod terminal;
 pub(crate) mod usage;
 pub(crate) mod vectored;
 
+/// The word after `name` in the line of a file of the kernel that begins with it.
+fn word_after<'text>(text: &'text str, name: &str) -> Option<&'text str> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()
+}
+
 /// Reason why a system call failed, worded as the end of a sentence: `connection refused`, `timed out`.
 pub(crate) fn why(error: &std::io::Error) -> String {
     let text = match error.raw_os_error() {

@@ -151,9 +151,7 @@ fn close_range(first: RawFd, last: RawFd) {
 }
 
 fn thread_count() -> usize {
-    std::fs::read_dir("/proc/self/task")
-        .map(Iterator::count)
-        .unwrap_or(usize::MAX)
+    std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count)
 }
 
 /// The way a child process ended or stopped.

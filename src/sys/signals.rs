@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use nix::libc;
 
+use super::word_after;
+
 /// Number of the signal that means "wake up and look".
 pub(crate) fn doorbell() -> i32 {
     libc::SIGRTMIN()
@@ -24,6 +26,17 @@ pub(crate) enum Woken {
     End(i32),
     /// The timeout passed.
     Timeout,
+}
+
+impl Woken {
+    /// What a signal means to a parent.
+    fn by(signal: i32) -> Self {
+        match signal {
+            libc::SIGCHLD => Self::Child,
+            _ if signal == doorbell() => Self::Doorbell,
+            _ => Self::End(signal),
+        }
+    }
 }
 
 /// Blocks every signal. Call it before a fork, so that no signal reaches a child that is not set up yet.
@@ -78,11 +91,8 @@ fn empty_set() -> libc::sigset_t {
 /// True if this process was started with `signal` ignored.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask
-        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
-        .unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
+    let mask = word_after(&status, "SigIgn:").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    mask.unwrap_or(0) >> (signal - 1) & 1 == 1
 }
 
 /// Sends the doorbell to a process. A process that is gone is no error: its parent notices its end. If the queue of pending
@@ -105,12 +115,7 @@ pub(crate) fn wait_doorbell(timeout: Duration) -> bool {
 
 /// Waits for the doorbell, the end of a child or a request to end, at most `timeout`. All these signals must be blocked.
 pub(crate) fn wait_parent(timeout: Duration) -> Woken {
-    match wait_for(&parent_signals(), timeout) {
-        Some(signal) if signal == doorbell() => Woken::Doorbell,
-        Some(libc::SIGCHLD) => Woken::Child,
-        Some(signal) => Woken::End(signal),
-        None => Woken::Timeout,
-    }
+    wait_for(&parent_signals(), timeout).map_or(Woken::Timeout, Woken::by)
 }
 
 fn wait_for(set: &libc::sigset_t, timeout: Duration) -> Option<i32> {
@@ -147,17 +152,8 @@ fn descriptor_of(set: &libc::sigset_t) -> nix::Result<std::os::fd::OwnedFd> {
 pub(crate) fn take_signal(descriptor: &std::os::fd::OwnedFd) -> Option<Woken> {
     let mut buffer = [0_u8; 128];
     let length = nix::unistd::read(descriptor, &mut buffer).ok()?;
-    if length < 4 {
-        return None;
-    }
-    let signal = i32::from_ne_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]);
-    Some(if signal == doorbell() {
-        Woken::Doorbell
-    } else if signal == libc::SIGCHLD {
-        Woken::Child
-    } else {
-        Woken::End(signal)
-    })
+    let signal = buffer[..length].first_chunk()?;
+    Some(Woken::by(i32::from_ne_bytes(*signal)))
 }
 
 #[cfg(test)]

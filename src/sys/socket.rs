@@ -3,15 +3,16 @@
 //! Sockets block by default, with a timeout on each call, so that a waiting process regularly gets control back. The congestion
 //! control and the segment size are set before `connect` and `listen`: set later, they apply only in part.
 
+use std::ffi::OsString;
 use std::io;
-use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, SockaddrIn6, UnixAddr, setsockopt,
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, SockaddrStorage, UnixAddr, setsockopt,
     sockopt,
 };
 
@@ -63,25 +64,20 @@ fn listen_on(address: SocketAddr, options: &SocketOptions) -> io::Result<OwnedFd
 }
 
 fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() {
-        AddressFamily::Inet
-    } else {
-        AddressFamily::Inet6
-    };
-    Ok(nix::sys::socket::socket(
-        family,
-        SockType::Stream,
-        SockFlag::SOCK_CLOEXEC,
-        None,
-    )?)
+    stream_socket(match address {
+        SocketAddr::V4(_) => AddressFamily::Inet,
+        SocketAddr::V6(_) => AddressFamily::Inet6,
+    })
+}
+
+fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    let (kind, flags) = (SockType::Stream, SockFlag::SOCK_CLOEXEC);
+    Ok(nix::sys::socket::socket(family, kind, flags, None)?)
 }
 
 fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
-    match address {
-        SocketAddr::V4(v4) => nix::sys::socket::bind(socket.as_raw_fd(), &SockaddrIn::from(v4))?,
-        SocketAddr::V6(v6) => nix::sys::socket::bind(socket.as_raw_fd(), &SockaddrIn6::from(v6))?,
-    }
-    Ok(())
+    let address = SockaddrStorage::from(address);
+    Ok(nix::sys::socket::bind(socket.as_raw_fd(), &address)?)
 }
 
 /// Local address of a bound socket.
@@ -102,11 +98,7 @@ pub(crate) fn connect_tcp(
     setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)?;
     bind(&socket, SocketAddr::new(from, 0))?;
     set_nonblocking(&socket, true)?;
-    let started = match to {
-        SocketAddr::V4(v4) => nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrIn::from(v4)),
-        SocketAddr::V6(v6) => nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrIn6::from(v6)),
-    };
-    match started {
+    match nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(to)) {
         Ok(()) => {}
         Err(nix::Error::EINPROGRESS) => await_connection(&socket, timeout)?,
         Err(error) => return Err(error.into()),
@@ -127,12 +119,10 @@ fn await_connection(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
 
 /// Makes a listener under an abstract Unix name, which vanishes with its last descriptor.
 pub(crate) fn listen_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
-    let socket = unix_socket()?;
+    let socket = stream_socket(AddressFamily::Unix)?;
     apply(socket.as_fd(), options)?;
-    nix::sys::socket::bind(
-        socket.as_raw_fd(),
-        &UnixAddr::new_abstract(name.as_bytes())?,
-    )?;
+    let address = UnixAddr::new_abstract(name.as_bytes())?;
+    nix::sys::socket::bind(socket.as_raw_fd(), &address)?;
     nix::sys::socket::listen(&socket, Backlog::MAXALLOWABLE)?;
     Ok(socket)
 }
@@ -144,13 +134,11 @@ pub(crate) fn connect_unix(
     options: &SocketOptions,
     timeout: Duration,
 ) -> io::Result<OwnedFd> {
-    let socket = unix_socket()?;
+    let socket = stream_socket(AddressFamily::Unix)?;
     apply(socket.as_fd(), options)?;
     bound_calls(&socket, timeout)?;
-    nix::sys::socket::connect(
-        socket.as_raw_fd(),
-        &UnixAddr::new_abstract(name.as_bytes())?,
-    )?;
+    let address = UnixAddr::new_abstract(name.as_bytes())?;
+    nix::sys::socket::connect(socket.as_raw_fd(), &address)?;
     Ok(socket)
 }
 
@@ -177,12 +165,7 @@ pub(crate) fn ask_unix(
     timeout: Duration,
     limit_bytes: usize,
 ) -> io::Result<(Owner, io::Result<Vec<u8>>)> {
-    let socket = unix_socket()?;
-    bound_calls(&socket, timeout)?;
-    nix::sys::socket::connect(
-        socket.as_raw_fd(),
-        &UnixAddr::new_abstract(name.as_bytes())?,
-    )?;
+    let socket = connect_unix(name, &SocketOptions::default(), timeout)?;
     let peer = nix::sys::socket::getsockopt(&socket, sockopt::PeerCredentials)?;
     let until = clock::monotonic_ns() + u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 2);
     let mut said = Vec::new();
@@ -203,15 +186,6 @@ pub(crate) fn ask_unix(
         user: peer.uid(),
     };
     Ok((owner, heard))
-}
-
-fn unix_socket() -> io::Result<OwnedFd> {
-    Ok(nix::sys::socket::socket(
-        AddressFamily::Unix,
-        SockType::Stream,
-        SockFlag::SOCK_CLOEXEC,
-        None,
-    )?)
 }
 
 /// Makes two connected Unix sockets, for a link within a node.
@@ -271,29 +245,10 @@ pub(crate) fn readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool
     wait_for(fd, PollFlags::POLLIN, timeout)
 }
 
-/// For each descriptor, in order: true if it has data or its peer has closed. Waits for the first such descriptor, at most `timeout`.
-pub(crate) fn which_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
-    let mut all: Vec<PollFd<'_>> = fds
-        .iter()
-        .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
-        .collect();
-    let limit = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-    match poll(&mut all, limit) {
-        Ok(_) | Err(nix::Error::EINTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let ready = |fd: &PollFd<'_>| fd.revents().is_some_and(|seen| !seen.is_empty());
-    Ok(all.iter().map(ready).collect())
-}
-
 /// Sets or clears nonblocking mode. Several receivers wait at one listener: a blocking listener would hold up the slower ones.
-pub(crate) fn set_nonblocking(socket: &OwnedFd, on: bool) -> io::Result<()> {
-    set_descriptor_nonblocking(socket.as_fd(), on)
-}
-
-/// As [`set_nonblocking`], for a borrowed descriptor such as standard input.
-pub(crate) fn set_descriptor_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+pub(crate) fn set_nonblocking(fd: &impl AsFd, on: bool) -> io::Result<()> {
     use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    let fd = fd.as_fd();
     let mut flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
     flags.set(OFlag::O_NONBLOCK, on);
     fcntl(fd, FcntlArg::F_SETFL(flags))?;
@@ -374,29 +329,18 @@ fn apply(socket: BorrowedFd<'_>, options: &SocketOptions) -> io::Result<()> {
         return Ok(());
     }
     if let Some(bytes) = options.mss_bytes {
-        set_raw(
-            socket,
-            libc::IPPROTO_TCP,
-            libc::TCP_MAXSEG,
-            &bytes.to_ne_bytes(),
-        )?;
+        setsockopt(&socket, sockopt::TcpMaxSeg, &bytes)?;
     }
     if let Some(name) = &options.congestion {
-        set_raw(
-            socket,
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_bytes(),
-        )?;
+        setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(name))?;
     }
     if let Some(dscp) = options.dscp {
-        let class = (i32::from(dscp) << 2).to_ne_bytes();
-        let (level, name) = if family == libc::AF_INET6 {
-            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
+        let class = i32::from(dscp) << 2;
+        if family == libc::AF_INET6 {
+            setsockopt(&socket, sockopt::Ipv6TClass, &class)?;
         } else {
-            (libc::IPPROTO_IP, libc::IP_TOS)
-        };
-        set_raw(socket, level, name, &class)?;
+            setsockopt(&socket, sockopt::Ipv4Tos, &class)?;
+        }
     }
     if let Some(bits) = options.rate_bits_per_s {
         set_raw(
@@ -483,20 +427,22 @@ pub(super) fn length_of(result: isize) -> io::Result<usize> {
 
 /// Sends bytes of private memory when more bytes follow at once: on TCP, they wait for these and share a packet.
 pub(crate) fn send_ahead(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
-    use nix::sys::socket::MsgFlags;
     let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::from_bits_retain(libc::MSG_MORE);
     Ok(nix::sys::socket::send(socket.as_raw_fd(), bytes, flags)?)
 }
 
 /// Sends bytes of private memory. Returns the number of bytes that the kernel took.
 pub(crate) fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
-    let flags = nix::sys::socket::MsgFlags::MSG_NOSIGNAL;
+    let flags = MsgFlags::MSG_NOSIGNAL;
     Ok(nix::sys::socket::send(socket.as_raw_fd(), bytes, flags)?)
 }
 
 /// Receives into private memory. Returns the number of bytes. Zero means that the peer has closed its side.
 pub(crate) fn receive_bytes(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<usize> {
-    let flags = nix::sys::socket::MsgFlags::empty();
+    receive_with(socket, bytes, MsgFlags::empty())
+}
+
+fn receive_with(socket: BorrowedFd<'_>, bytes: &mut [u8], flags: MsgFlags) -> io::Result<usize> {
     Ok(nix::sys::socket::recv(socket.as_raw_fd(), bytes, flags)?)
 }
 
@@ -509,8 +455,9 @@ pub(crate) fn finish_sending(socket: BorrowedFd<'_>) {
 
 /// Reason why a socket has failed; `None` if it has not. The reason is `UnexpectedEof` if the peer has closed.
 pub(crate) fn failure(socket: BorrowedFd<'_>) -> Option<io::Error> {
+    let peek = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
     match nix::sys::socket::getsockopt(&socket, sockopt::SocketError) {
-        Ok(0) => match receive_peek(socket) {
+        Ok(0) => match receive_with(socket, &mut [0; 1], peek) {
             Ok(0) => Some(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => None,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
@@ -521,22 +468,13 @@ pub(crate) fn failure(socket: BorrowedFd<'_>) -> Option<io::Error> {
     }
 }
 
-fn receive_peek(socket: BorrowedFd<'_>) -> io::Result<usize> {
-    let flags = nix::sys::socket::MsgFlags::MSG_PEEK | nix::sys::socket::MsgFlags::MSG_DONTWAIT;
-    Ok(nix::sys::socket::recv(
-        socket.as_raw_fd(),
-        &mut [0; 1],
-        flags,
-    )?)
-}
-
 /// Source address that this host would use towards `peer`. The call sends nothing: connecting a datagram socket only looks up the route.
 pub(crate) fn source_towards(peer: IpAddr) -> io::Result<IpAddr> {
-    let any: SocketAddr = match peer {
-        IpAddr::V4(_) => SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0),
-        IpAddr::V6(_) => SocketAddrV6::new(std::net::Ipv6Addr::UNSPECIFIED, 0, 0, 0).into(),
+    let any: IpAddr = match peer {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let socket = UdpSocket::bind(any)?;
+    let socket = UdpSocket::bind((any, 0))?;
     socket.connect(SocketAddr::new(peer, 9))?;
     Ok(socket.local_addr()?.ip())
 }

@@ -2,32 +2,17 @@
 
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 
-/// CPU time of a process, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct CpuTime {
-    /// In user mode.
-    pub user_ns: u64,
-    /// In the kernel.
-    pub system_ns: u64,
-}
+use super::word_after;
 
-/// CPU time that this process has used until now.
-pub(crate) fn own_cpu() -> CpuTime {
+/// CPU time that this process has used until now, in user mode and in the kernel, in nanoseconds.
+pub(crate) fn own_cpu_ns() -> u64 {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
-        return CpuTime::default();
+        return 0;
     };
     let ns = |time: nix::sys::time::TimeVal| {
         time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_usec().unsigned_abs() * 1000
     };
-    CpuTime {
-        user_ns: ns(usage.user_time()),
-        system_ns: ns(usage.system_time()),
-    }
-}
-
-/// CPU time of another process of this host, in nanoseconds; zero if the process is gone.
-pub(crate) fn cpu_ns_of(pid: i32) -> u64 {
-    scheduled(pid)[0]
+    ns(usage.user_time()) + ns(usage.system_time())
 }
 
 /// Scheduler figures of another process of this host: its CPU time; the time it was ready to run but had no processor, because
@@ -166,19 +151,13 @@ pub(crate) fn free_reserved_bytes() -> u64 {
 /// Number in a line of `/proc/meminfo`, in that line's unit.
 fn memory_line(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with(name))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+    word_after(&text, name)?.parse().ok()
 }
 
 /// Bytes that storage devices read for this process. `None` if `wants` is false or the kernel does not report them.
 pub(crate) fn fetched_bytes(wants: bool) -> Option<u64> {
-    let text = wants
-        .then(|| std::fs::read_to_string("/proc/self/io"))?
-        .ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("read_bytes:"));
-    line?.trim().parse().ok()
+    let text = wants.then(|| std::fs::read_to_string("/proc/self/io"))?;
+    word_after(&text.ok()?, "read_bytes:")?.parse().ok()
 }
 
 /// Raises the number of descriptors that this process may open to the hard limit, which needs no privileges. Returns the limit.

@@ -34,6 +34,11 @@ pub(super) fn show(status: StatusCode, page: Markup) -> Response {
     (status, Html(page.into_string())).into_response()
 }
 
+/// Builds an answer from a page, with status 200.
+pub(super) fn shown(page: Markup) -> Response {
+    show(StatusCode::OK, page)
+}
+
 /// Builds the answer with status 404.
 pub(super) fn absent(app: &App, is_api: bool) -> Response {
     let what = "there is no such page or run";
@@ -128,9 +133,13 @@ pub(super) fn tell(asker: &Asker, what: &str) {
     tools::tell(&format!("{what} from {from}"));
 }
 
-/// True if a search is short enough to match against all runs.
-pub(super) fn is_search(words: &str) -> bool {
-    words.chars().count() <= MOST_SEARCH && words.split_whitespace().count() <= MOST_WORDS
+/// Checks that a search is short enough to match against all runs. The error is a sentence.
+pub(super) fn check_search(words: &str) -> Result<(), &'static str> {
+    let is_long = words.chars().count() > MOST_SEARCH;
+    match is_long || words.split_whitespace().count() > MOST_WORDS {
+        true => Err("at most 8 words, and 200 letters"),
+        false => Ok(()),
+    }
 }
 
 /// The run with this name and its state, if it exists.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequest, Path, Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -13,11 +13,11 @@ use tokio::task::block_in_place;
 
 use crate::report::metrics::Exposition;
 
-use super::answers::{self, absent, is_search, of_run, problem_of, status_of, take};
+use super::answers::{self, absent, check_search, of_run, problem_of, status_of, take};
 use super::app::App;
 use super::guard::Asker;
 use super::queue::Declined;
-use super::request::{Extent, Fields};
+use super::request::{Extent, Fields, Refusal};
 use super::state::{Stage, State as RunState};
 use super::{events, openapi};
 
@@ -32,7 +32,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/offer", post(offer))
         .route("/runs", get(list).post(start))
         .route("/runs/{name}", get(state))
-        .route("/runs/{name}/events", get(listen))
+        .route("/runs/{name}/events", get(events::follow::<true>))
         .route("/runs/{name}/cancel", post(cancel))
         .route("/runs/{name}/record", get(record))
 }
@@ -91,19 +91,20 @@ fn declined(declined: &Declined) -> Response {
     }
 }
 
-/// Reads the fields of a body, or builds the error answer.
-fn fields_of(body: Result<Json<Fields>, JsonRejection>) -> Result<Fields, Box<Response>> {
-    match body {
-        Ok(Json(fields)) => Ok(fields),
-        Err(why) => Err(Box::new(problem_of(why.status(), &why.body_text(), None))),
+/// Fields in the body of a request. Extraction answers any other body with an error.
+struct Body(Fields);
+
+impl FromRequest<Arc<App>> for Body {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
+        let body = Json::<Fields>::from_request(request, app).await;
+        body.map(|Json(fields)| Self(fields))
+            .map_err(|why| problem_of(why.status(), &why.body_text(), None))
     }
 }
 
-async fn offer(State(app): State<Arc<App>>, body: Result<Json<Fields>, JsonRejection>) -> Response {
-    let fields = match fields_of(body) {
-        Ok(fields) => fields,
-        Err(answer) => return *answer,
-    };
+async fn offer(State(app): State<Arc<App>>, Body(fields): Body) -> Response {
     let _turn = app.heavy.acquire().await;
     match block_in_place(|| app.queue.offer(&fields)) {
         Ok(offer) => Json(OfferAnswer {
@@ -139,20 +140,13 @@ async fn list(
         Ok(Query(search)) => search,
         Err(rejection) => return problem_of(rejection.status(), &rejection.body_text(), None),
     };
-    if !is_search(&search.q) {
-        return problem_of(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "at most 8 words, and 200 letters",
-            Some("q"),
-        );
+    let refuse = |field, what: String| declined(&Declined::Refused(Refusal::of(field, what)));
+    if let Err(what) = check_search(&search.q) {
+        return refuse("q", what.to_owned());
     }
     let most = search.most.unwrap_or(MOST);
     if !(1..=MOST).contains(&most) {
-        return problem_of(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            &format!("from 1 to {MOST}"),
-            Some("most"),
-        );
+        return refuse("most", format!("from 1 to {MOST}"));
     }
     let (runs, more) = block_in_place(|| app.queue.find(&search.q, most));
     Json(ListAnswer { runs, more }).into_response()
@@ -161,12 +155,8 @@ async fn list(
 async fn start(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
-    body: Result<Json<Fields>, JsonRejection>,
+    Body(fields): Body,
 ) -> Response {
-    let fields = match fields_of(body) {
-        Ok(fields) => fields,
-        Err(answer) => return *answer,
-    };
     let taken = block_in_place(|| {
         let name = take(&app, &asker, &fields, None)?;
         Ok((app.queue.state(&name), name))
@@ -187,16 +177,6 @@ async fn start(
 
 async fn state(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
     of_run(&app, true, &name, |_, state| Json(state).into_response())
-}
-
-async fn listen(
-    State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
-    Path(name): Path<String>,
-) -> Response {
-    of_run(&app, true, &name, |name, _| {
-        events::answer(&app, &name, asker.from, true)
-    })
 }
 
 async fn cancel(

@@ -14,7 +14,7 @@ use crate::report::format::{Format, Source};
 use crate::report::json;
 use crate::store::runs::RECORD;
 
-use super::answers::{MOST_LISTED, absent, problem, show};
+use super::answers::{MOST_LISTED, absent, problem, shown};
 use super::app::App;
 use super::guard::Asker;
 use super::pages;
@@ -114,9 +114,6 @@ pub(super) async fn compare(
         }
         let (runs, _) = app.queue.find("", MOST_LISTED);
         let runs: Vec<RunState> = runs.into_iter().filter(|run| run.has_record).collect();
-        show(
-            StatusCode::OK,
-            pages::compare(&app, &asker, &runs, comparison.as_ref()),
-        )
+        shown(pages::compare(&app, &asker, &runs, comparison.as_ref()))
     })
 }

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use axum::Extension;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -14,22 +16,29 @@ use tokio::task::block_in_place;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::WatchStream;
 
-use super::answers::problem;
+use super::answers::{of_run, problem};
 use super::app::App;
 use super::connections::Place;
 use super::event_hub::EventHub;
+use super::guard::Asker;
 use super::run_store::RunName;
 
 const LOOK: Duration = Duration::from_millis(500);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Streams the events of an existing run to the client at `from`. Status 501 in a CGI program, 503 with too many listeners.
-pub(super) fn answer(
-    app: &Arc<App>,
-    name: &RunName,
-    from: Option<IpAddr>,
-    is_api: bool,
+/// Streams the events of a run, to an API client or to a page.
+pub(super) async fn follow<const IS_API: bool>(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Path(name): Path<String>,
 ) -> Response {
+    of_run(&app, IS_API, &name, |name, _| {
+        answer(&app, &name, asker.from, IS_API)
+    })
+}
+
+/// Streams the events of an existing run to the client at `from`. Status 501 in a CGI program, 503 with too many listeners.
+fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool) -> Response {
     let Some(event_hub) = &app.event_hub else {
         let what = "there are no events here: ask for the state";
         return problem(app, is_api, StatusCode::NOT_IMPLEMENTED, what);

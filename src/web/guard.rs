@@ -294,13 +294,11 @@ impl Guard {
             return false;
         }
         let host = text(headers, header::HOST.as_str());
-        match (text(headers, header::ORIGIN.as_str()), host) {
-            (Some(origin), Some(host)) => origin
-                .split_once("://")
-                .is_some_and(|(_, own)| own.eq_ignore_ascii_case(host)),
-            (Some(_), None) => false,
-            (None, _) => true,
-        }
+        text(headers, header::ORIGIN.as_str()).is_none_or(|origin| {
+            let own = origin.split_once("://").map(|(_, own)| own);
+            own.zip(host)
+                .is_some_and(|(own, host)| own.eq_ignore_ascii_case(host))
+        })
     }
 
     fn sign(&self, what: &str, text: &str) -> String {

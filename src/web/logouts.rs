@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use crate::outside;
@@ -49,11 +48,7 @@ impl Logouts {
 
     /// True if a session was ended. If the file exists but cannot be read, every session counts as ended.
     pub(super) fn has(&self, session: &str) -> bool {
-        let file = File::options()
-            .read(true)
-            .custom_flags(nix::libc::O_NONBLOCK)
-            .open(&self.file);
-        let read = file.and_then(|mut file| {
+        let read = bounded::open(&self.file).and_then(|mut file| {
             file.lock_shared()?;
             read(&mut file)
         });

@@ -49,14 +49,6 @@ pub(super) struct Offer {
     pub extent: Extent,
 }
 
-/// Way to start runners.
-enum Starts {
-    /// A thread of the server starts runners, which end with it.
-    Thread(Sender<Wanted>),
-    /// This process, which ends soon, starts detached runners.
-    Detached,
-}
-
 /// A run to start, and its request after the check against the site.
 pub(super) type Wanted = (RunName, Request);
 
@@ -67,7 +59,8 @@ pub(super) struct Queue {
     /// Runs of the site.
     pub run_store: RunStore,
     tools: Tools,
-    starts: Starts,
+    /// Thread of the server that starts runners, which end with it. `None`: this process, which ends soon, starts detached runners.
+    starter: Option<Sender<Wanted>>,
     /// Cache of runs that are over, which do not change.
     known: Mutex<HashMap<RunName, State>>,
 }
@@ -75,25 +68,29 @@ pub(super) struct Queue {
 impl Queue {
     /// Creates a queue for a program that lives for one request. Its runs are detached.
     pub(super) fn detached(site: Site, tools: Tools) -> Result<Self, FolderError> {
-        Self::with(site, tools, Starts::Detached)
+        Self::with(site, tools, None)
     }
 
-    /// Creates a queue for a server, and the runs to start. Pass these to [`tend`], in a thread that lives as long as the runs can.
+    /// Creates a queue for a server, and the runs to start. Pass these to [`Queue::tend`], in a thread that lives as long as the runs can.
     pub(super) fn serving(
         site: Site,
         tools: Tools,
     ) -> Result<(Self, Receiver<Wanted>), FolderError> {
         let (sender, receiver) = channel();
-        let queue = Self::with(site, tools, Starts::Thread(sender))?;
+        let queue = Self::with(site, tools, Some(sender))?;
         Ok((queue, receiver))
     }
 
-    fn with(site: Site, tools: Tools, starts: Starts) -> Result<Self, FolderError> {
+    fn with(
+        site: Site,
+        tools: Tools,
+        starter: Option<Sender<Wanted>>,
+    ) -> Result<Self, FolderError> {
         Ok(Self {
             run_store: RunStore::open(&site.results)?,
             site,
             tools,
-            starts,
+            starter,
             known: Mutex::default(),
         })
     }
@@ -162,21 +159,15 @@ impl Queue {
         };
         self.run_store.add(&request)?;
         drop(door);
-        match &self.starts {
+        match &self.starter {
             // The thread ends with the server; the queue keeps the request.
-            Starts::Thread(sender) => match sender.send((name.clone(), request)) {
+            Some(starter) => match starter.send((name.clone(), request)) {
                 Ok(()) | Err(_) => {}
             },
-            Starts::Detached => {
+            None => {
                 let folder = self.run_store.folder_of(&name);
                 if let Err(error) = runner::start(&self.tools, &folder, &request, false) {
-                    fail(
-                        &self.run_store,
-                        &name,
-                        &request,
-                        error.to_string(),
-                        self.now_ms(),
-                    );
+                    self.end(&name, &request, How::Failed, Some(error.to_string()));
                     return Err(Declined::Runner(error));
                 }
             }
@@ -186,10 +177,10 @@ impl Queue {
 
     /// Starts new runners for requests that lost theirs, if runners are detached. Without a server, each start, cancel and first page does this.
     pub(super) fn sweep(&self) {
-        if !matches!(self.starts, Starts::Detached) {
+        if self.starter.is_some() {
             return;
         }
-        for (name, request) in orphans(&self.run_store, &self.site, &self.tools) {
+        for (name, request) in self.orphans() {
             let folder = self.run_store.folder_of(&name);
             // The next sweep tries again.
             let (Ok(_) | Err(_)) = runner::start(&self.tools, &folder, &request, false);
@@ -238,90 +229,98 @@ impl Queue {
         let states = queue.filter_map(|(name, _)| self.state(&name));
         states.filter(|state| !state.is_over()).collect()
     }
-}
 
-/// Starts runners until `is_over`, and reaps those that have ended. Regularly starts new runners for runs that lost theirs before their turn, as
-/// when a server ended. Ends all its runners before it returns. A runner ends with the thread that started it: this thread must live as long as
-/// the server.
-pub(super) fn tend(
-    run_store: &RunStore,
-    site: &Site,
-    tools: &Tools,
-    wanted: &Receiver<Wanted>,
-    is_over: &dyn Fn() -> bool,
-) {
-    const LOOK: Duration = Duration::from_millis(200);
-    /// Number of looks from one search for orphans to the next.
-    const ROUND: u32 = 10;
-    let mut children: Vec<(RunName, Child)> = Vec::new();
-    let mut looks = 0_u32;
-    while !is_over() {
-        let mut wanted: Vec<Wanted> = wanted.recv_timeout(LOOK).into_iter().collect();
-        children.retain_mut(|(_, child)| matches!(child.try_wait(), Ok(None)));
-        if looks.is_multiple_of(ROUND) {
-            wanted.extend(orphans(run_store, site, tools));
+    /// Starts runners until `is_over`, and reaps those that have ended. Regularly starts new runners for runs that lost theirs before their turn, as
+    /// when a server ended. Ends all its runners before it returns. A runner ends with the thread that started it: this thread must live as long as
+    /// the server.
+    pub(super) fn tend(&self, wanted: &Receiver<Wanted>, is_over: &dyn Fn() -> bool) {
+        const LOOK: Duration = Duration::from_millis(200);
+        /// Number of looks from one search for orphans to the next.
+        const ROUND: u32 = 10;
+        let mut children: Vec<(RunName, Child)> = Vec::new();
+        let mut looks = 0_u32;
+        while !is_over() {
+            let mut wanted: Vec<Wanted> = wanted.recv_timeout(LOOK).into_iter().collect();
+            children.retain_mut(|(_, child)| matches!(child.try_wait(), Ok(None)));
+            if looks.is_multiple_of(ROUND) {
+                wanted.extend(self.orphans());
+            }
+            looks = looks.wrapping_add(1);
+            for (name, request) in wanted {
+                // A runner that was just started has not stored its process id yet.
+                if children.iter().any(|(known, _)| *known == name) {
+                    continue;
+                }
+                let folder = self.run_store.folder_of(&name);
+                match runner::start(&self.tools, &folder, &request, true) {
+                    Ok(child) => children.push((name, child)),
+                    Err(error) => tools::tell(&format!(
+                        "cannot start a runner for {name}: {}",
+                        crate::sys::why(&error)
+                    )),
+                }
+            }
         }
-        looks = looks.wrapping_add(1);
-        for (name, request) in wanted {
-            // A runner that was just started has not stored its process id yet.
-            if children.iter().any(|(known, _)| *known == name) {
+        for (_, child) in &children {
+            runner::tell(child, Signal::SIGTERM);
+        }
+        for (_, mut child) in children {
+            let (Ok(_) | Err(_)) = child.wait();
+        }
+    }
+
+    /// Queued requests without a runner that never began, if the site still allows them. All others without a runner get their outcome.
+    fn orphans(&self) -> Vec<Wanted> {
+        let (run_store, now_ms) = (&self.run_store, self.now_ms());
+        let mut found = Vec::new();
+        for (name, _) in run_store.queue() {
+            let Some(request) = run_store.request(&name) else {
+                continue;
+            };
+            // In the first seconds a detached runner can still be starting.
+            if run_store.is_kept(&name, now_ms) {
                 continue;
             }
-            match runner::start(tools, &run_store.folder_of(&name), &request, true) {
-                Ok(child) => children.push((name, child)),
-                Err(error) => tools::tell(&format!(
-                    "cannot start a runner for {name}: {}",
-                    crate::sys::why(&error)
-                )),
+            if run_store.outcome(&name).is_some() {
+                run_store.leave_queue(&request);
+                continue;
             }
+            let began = run_store
+                .runner(&name)
+                .is_some_and(|runner| runner.began_ms.is_some());
+            let is_late = now_ms.saturating_sub(request.asked_ms) >= LAPSE_MS;
+            let (how, complaint) = match (run_store.is_cancelled(&name), began, is_late) {
+                (true, ..) => (How::Cancelled, None),
+                (false, true, _) => (How::Lost, None),
+                (false, false, true) => (How::Lapsed, None),
+                (false, false, false) => {
+                    match still_allowed(&name, &request, &self.site, &self.tools) {
+                        Ok(()) => {
+                            found.push((name, request));
+                            continue;
+                        }
+                        Err(what) => (How::Failed, Some(what)),
+                    }
+                }
+            };
+            self.end(&name, &request, how, complaint);
         }
+        found
     }
-    for (_, child) in &children {
-        runner::tell(child, Signal::SIGTERM);
-    }
-    for (_, mut child) in children {
-        let (Ok(_) | Err(_)) = child.wait();
-    }
-}
 
-/// Queued requests without a runner that never began, if the site still allows them. All others without a runner get their outcome.
-fn orphans(run_store: &RunStore, site: &Site, tools: &Tools) -> Vec<Wanted> {
-    let now_ms = (tools.now_ms)();
-    let mut found = Vec::new();
-    for (name, _) in run_store.queue() {
-        let Some(request) = run_store.request(&name) else {
-            continue;
+    /// Stores the outcome of a request that has no runner to do so.
+    fn end(&self, name: &RunName, request: &Request, how: How, complaint: Option<String>) {
+        let outcome = Outcome {
+            how,
+            exit_code: None,
+            ended_ms: self.now_ms(),
+            card: None,
+            complaint,
         };
-        // In the first seconds a detached runner can still be starting.
-        if run_store.is_kept(&name, now_ms) {
-            continue;
+        if self.run_store.set_outcome(name, &outcome).is_ok() {
+            self.run_store.leave_queue(request);
         }
-        if run_store.outcome(&name).is_some() {
-            run_store.leave_queue(&request);
-            continue;
-        }
-        let began = run_store
-            .runner(&name)
-            .is_some_and(|runner| runner.began_ms.is_some());
-        let is_late = now_ms.saturating_sub(request.asked_ms) >= LAPSE_MS;
-        let how = match (run_store.is_cancelled(&name), began, is_late) {
-            (true, ..) => How::Cancelled,
-            (false, true, _) => How::Lost,
-            (false, false, true) => How::Lapsed,
-            (false, false, false) => match still_allowed(&name, &request, site, tools) {
-                Ok(()) => {
-                    found.push((name, request));
-                    continue;
-                }
-                Err(what) => {
-                    fail(run_store, &name, &request, what, now_ms);
-                    continue;
-                }
-            },
-        };
-        end(run_store, &name, &request, how, None, now_ms);
     }
-    found
 }
 
 /// Checks a stored request again, because the site can allow less by now. The error is a sentence.
@@ -340,31 +339,6 @@ fn still_allowed(
     }
     let plan = (tools.understand)(&asked.words)?;
     Extent::of(&plan, site).map(|_| ()).map_err(told)
-}
-
-fn fail(run_store: &RunStore, name: &RunName, request: &Request, what: String, now_ms: u64) {
-    end(run_store, name, request, How::Failed, Some(what), now_ms);
-}
-
-/// Stores the outcome of a request that has no runner to do so.
-fn end(
-    run_store: &RunStore,
-    name: &RunName,
-    request: &Request,
-    how: How,
-    complaint: Option<String>,
-    now_ms: u64,
-) {
-    let outcome = Outcome {
-        how,
-        exit_code: None,
-        ended_ms: now_ms,
-        card: None,
-        complaint,
-    };
-    if run_store.set_outcome(name, &outcome).is_ok() {
-        run_store.leave_queue(request);
-    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Bound, RunPlan};
+use crate::plan::RunPlan;
 use crate::{outside, units};
 
-use super::site::{FREE_FABRIC, Site, length};
+use super::site::{FREE_FABRIC, Site, has_only, length};
 
 /// Version of a stored request.
 pub(super) const REQUEST_VERSION: u32 = 1;
@@ -211,11 +211,7 @@ impl Extent {
         };
         let mut data_ns = 0_u64;
         for test in plan.tests() {
-            let Bound::Time {
-                warmup_ns,
-                window_ns,
-            } = test.bound
-            else {
+            let Some((warmup_ns, window_ns)) = test.bound.times_ns() else {
                 return Err(refusal("a run from here is bounded by time".to_owned()));
             };
             most("a test of", window_ns, site.limits.time_ns)?;
@@ -273,9 +269,8 @@ fn line(field: &'static str, text: &str, most: usize) -> Result<String, Refusal>
 /// True if a text has only names and ranges of hosts: no option, no file, no node of the serving machine.
 fn is_host_list(text: &str) -> bool {
     let is_host = |host: &str| {
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-[]".contains(letter);
         host.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[')
-            && host.chars().all(plain)
+            && has_only(host, "._-[]")
             && !matches!(host, "local" | "auto")
     };
     let comma_free = |host: &str| is_host(&host.replace(',', "-"));

@@ -17,7 +17,7 @@ use tokio::task::block_in_place;
 use crate::report::format::Format;
 
 use super::answers::{
-    self, MOST_LISTED, absent, is_search, of_run, problem, show, status_of, take, tell,
+    self, MOST_LISTED, absent, check_search, of_run, problem, show, shown, status_of, take, tell,
 };
 use super::app::App;
 use super::documents::{compare, download};
@@ -45,7 +45,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route("/runs", get(list))
         .route("/runs/{name}", get(run))
         .route("/runs/{name}/cancel", post(cancel))
-        .route("/runs/{name}/events", get(listen))
+        .route("/runs/{name}/events", get(events::follow::<false>))
         .route("/runs/{name}/{file}", get(download))
         .route("/compare", get(compare))
         .route("/login", get(login).post(log_in))
@@ -252,10 +252,9 @@ async fn home(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -
             by: user,
             ..Fields::default()
         };
-        show(
-            StatusCode::OK,
-            pages::home(&app, &asker, &fields, None, &under_way, &latest),
-        )
+        shown(pages::home(
+            &app, &asker, &fields, None, &under_way, &latest,
+        ))
     })
 }
 
@@ -268,10 +267,7 @@ async fn confirm(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response
         match offered {
             Ok((fields, offer)) => {
                 let under_way = app.queue.under_way();
-                show(
-                    StatusCode::OK,
-                    pages::question(&app, &asker, &fields, &offer, &under_way),
-                )
+                shown(pages::question(&app, &asker, &fields, &offer, &under_way))
             }
             Err(refusal) => refused(&app, &asker, &form, &refusal),
         }
@@ -317,20 +313,12 @@ async fn list(
     Extension(asker): Extension<Asker>,
     Query(search): Query<Search>,
 ) -> Response {
-    if !is_search(&search.q) {
-        return problem(
-            &app,
-            false,
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "at most 8 words, and 200 letters",
-        );
+    if let Err(what) = check_search(&search.q) {
+        return problem(&app, false, StatusCode::UNPROCESSABLE_ENTITY, what);
     }
     block_in_place(|| {
         let (found, more) = app.queue.find(&search.q, MOST_LISTED);
-        show(
-            StatusCode::OK,
-            pages::list(&app, &asker, &search.q, &found, more),
-        )
+        shown(pages::list(&app, &asker, &search.q, &found, more))
     })
 }
 
@@ -340,7 +328,7 @@ async fn run(
     Path(name): Path<String>,
 ) -> Response {
     of_run(&app, false, &name, |_, state| {
-        show(StatusCode::OK, pages::run(&app, &asker, &state))
+        shown(pages::run(&app, &asker, &state))
     })
 }
 
@@ -353,16 +341,6 @@ async fn cancel(
         answers::cancel(&app, false, &asker, &name, |_| {
             Redirect::to(&format!("{}/runs/{name}", app.base)).into_response()
         })
-    })
-}
-
-async fn listen(
-    State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
-    Path(name): Path<String>,
-) -> Response {
-    of_run(&app, false, &name, |name, _| {
-        events::answer(&app, &name, asker.from, false)
     })
 }
 
@@ -386,10 +364,7 @@ async fn login(
     Extension(asker): Extension<Asker>,
     Query(asked): Query<Token>,
 ) -> Response {
-    show(
-        StatusCode::OK,
-        pages::login(&app, &asker, asked.run().as_ref(), None),
-    )
+    shown(pages::login(&app, &asker, asked.run().as_ref(), None))
 }
 
 async fn log_in(
@@ -441,15 +416,11 @@ async fn log_out(State(app): State<Arc<App>>, Own(asker, _): Own) -> Response {
 async fn asset(State(app): State<Arc<App>>, Path(file): Path<String>) -> Response {
     match pages::asset(&file) {
         Some((kind, text)) => {
-            let cache = HeaderValue::from_static("no-cache");
-            (
-                [
-                    (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
-                    (header::CACHE_CONTROL, cache),
-                ],
-                text,
-            )
-                .into_response()
+            let headers = [
+                (header::CONTENT_TYPE, kind),
+                (header::CACHE_CONTROL, "no-cache"),
+            ];
+            (headers, text).into_response()
         }
         None => absent(&app, false),
     }

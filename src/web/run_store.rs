@@ -14,7 +14,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
@@ -172,12 +172,7 @@ impl RunStore {
 
     /// Locks a run for its runner until the file is dropped. `None` when another runner holds it, or the request cannot be opened.
     pub(super) fn take(&self, name: &RunName) -> Option<File> {
-        // A pipe in place of the file must not block this process.
-        let file = File::options()
-            .read(true)
-            .custom_flags(nix::libc::O_NONBLOCK)
-            .open(self.folder_of(name).join(REQUEST))
-            .ok()?;
+        let file = bounded::open(&self.folder_of(name).join(REQUEST)).ok()?;
         file.try_lock().is_ok().then_some(file)
     }
 

@@ -30,7 +30,7 @@ use super::app::{App, MOST_HEAVY};
 use super::connections::{Connections, Place};
 use super::event_hub::EventHub;
 use super::guard::{Guard, Near, TokenError};
-use super::queue::{Queue, tend};
+use super::queue::Queue;
 use super::routes::routes;
 use super::run_store::FolderError;
 use super::sending::Sending;
@@ -76,16 +76,15 @@ pub(crate) fn serve(
     stop: &Arc<AtomicBool>,
     ready: &dyn Fn(SocketAddr),
 ) -> Result<(), ServeError> {
-    let base: Arc<str> = site.base.as_str().into();
+    let base = site.base.clone();
     let open = !address.ip().is_loopback();
-    let (queue, wanted) = Queue::serving(site.clone(), tools.clone())?;
+    let (queue, wanted) = Queue::serving(site, tools.clone())?;
     let guard = Guard::new(&queue.site, open, None, tools.random)?;
-    let run_store = queue.run_store.clone();
     let app = Arc::new(App {
         queue,
         guard,
         event_hub: Some(Arc::new(EventHub::new())),
-        base: base.to_string(),
+        base,
         heavy: Semaphore::new(MOST_HEAVY),
         sending: Sending::new(),
     });
@@ -104,7 +103,6 @@ pub(crate) fn serve(
     let (ending, ended) = watch::channel(false);
     let house = House {
         routes,
-        base,
         app: Arc::clone(&app),
         connections: Connections::new(MOST_OF_ADDRESS),
     };
@@ -117,7 +115,7 @@ pub(crate) fn serve(
         }
         is_over
     };
-    tend(&run_store, &site, tools, &wanted, &is_over);
+    app.queue.tend(&wanted, &is_over);
     runtime.shutdown_timeout(Duration::from_secs(2));
     Ok(())
 }
@@ -126,7 +124,6 @@ pub(crate) fn serve(
 #[derive(Clone)]
 struct House {
     routes: Router,
-    base: Arc<str>,
     app: Arc<App>,
     connections: Connections,
 }
@@ -273,7 +270,7 @@ async fn attend(
         {
             request.headers_mut().insert(header::HOST, named);
         }
-        *request.uri_mut() = within(&house.base, request.uri());
+        *request.uri_mut() = within(&house.app.base, request.uri());
         let (answer, idle) = (house.routes.clone().oneshot(request), Arc::clone(&idle));
         async move {
             let answer = answer.await?;

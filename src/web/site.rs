@@ -285,7 +285,7 @@ fn settle(written: Written, folder: &Path) -> Result<Site, Wrong> {
     }
     let base = written.base;
     if !base.is_empty()
-        && (!base.starts_with('/') || base.ends_with('/') || !base.chars().all(is_of_path))
+        && (!base.starts_with('/') || base.ends_with('/') || !has_only(&base, "/._-"))
     {
         return Err(wrong(
             "base",
@@ -350,8 +350,7 @@ fn limits_of(written: &WrittenLimits) -> Result<Limits, Wrong> {
 }
 
 fn group_of(name: &str, written: WrittenGroup, folder: &Path) -> Result<Group, String> {
-    let named =
-        |text: &str| !text.is_empty() && text.len() <= NAME_LENGTH && text.chars().all(is_of_name);
+    let named = |text: &str| (1..=NAME_LENGTH).contains(&text.len()) && has_only(text, " ._-");
     if !named(name) {
         return Err("a name has letters, digits, blanks and any of ._-, at most 64".to_owned());
     }
@@ -373,18 +372,15 @@ fn group_of(name: &str, written: WrittenGroup, folder: &Path) -> Result<Group, S
     })
 }
 
-fn is_of_name(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || " ._-".contains(letter)
-}
-
-fn is_of_path(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || "/._-".contains(letter)
+/// True if a text has only letters and digits of ASCII, and any of `others`.
+pub(super) fn has_only(text: &str, others: &str) -> bool {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || others.contains(letter);
+    text.chars().all(fits)
 }
 
 /// True if a word can only be the value of an option.
 fn is_plain(word: &str) -> bool {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || ":-".contains(letter);
-    word.starts_with(|first: char| first.is_ascii_alphanumeric()) && word.chars().all(plain)
+    word.starts_with(|first: char| first.is_ascii_alphanumeric()) && has_only(word, ":-")
 }
 
 #[cfg(test)]

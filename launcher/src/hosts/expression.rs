@@ -34,7 +34,8 @@ fn entries(text: &str) -> Result<Vec<Entry<'_>>, HostListError> {
     let mut begin: Option<(usize, usize)> = None;
     let mut depth = 0usize;
     let mut column = 0;
-    for (at, c) in text.char_indices() {
+    // A comma behind the text ends the last entry.
+    for (at, c) in text.char_indices().chain([(text.len(), ',')]) {
         column += 1;
         let separates = depth == 0 && (c == ',' || c.is_whitespace());
         if separates {
@@ -54,16 +55,10 @@ fn entries(text: &str) -> Result<Vec<Entry<'_>>, HostListError> {
             _ => {}
         }
     }
-    if let Some((from, column)) = begin {
-        if depth != 0 {
-            return Err(bracket(&text[from..], column));
-        }
-        found.push(Entry {
-            text: &text[from..],
-            column,
-        });
+    match begin {
+        Some((from, column)) => Err(bracket(&text[from..], column)),
+        None => Ok(found),
     }
-    Ok(found)
 }
 
 fn bracket(text: &str, column: usize) -> HostListError {
@@ -118,21 +113,17 @@ impl Entry<'_> {
 
     /// Parses `local` and `local:N`. With a user in front, `local` is the name of a remote host.
     fn local_count(&self) -> Result<Option<usize>, HostListError> {
-        let count = match self.text.strip_prefix("local") {
-            Some("") => Some(1),
-            Some(rest) => match rest.strip_prefix(':') {
-                Some(digits) => number(digits).and_then(|count| usize::try_from(count).ok()),
-                None => return Ok(None),
-            },
-            None => return Ok(None),
-        };
-        match count {
-            Some(count) if (1..=MAX_HOSTS).contains(&count) => Ok(Some(count)),
-            _ => Err(HostListError::LocalCount {
-                text: shown(self.text),
-                column: self.column,
-            }),
+        if self.text == "local" {
+            return Ok(Some(1));
         }
+        let Some(digits) = self.text.strip_prefix("local:") else {
+            return Ok(None);
+        };
+        let refused = || HostListError::LocalCount {
+            text: shown(self.text),
+            column: self.column,
+        };
+        node_count(digits).map(Some).ok_or_else(refused)
     }
 
     fn split_user(&self) -> Result<(Option<String>, &str), HostListError> {
@@ -154,16 +145,13 @@ impl Entry<'_> {
             inside = (inside || c == '[') && c != ']';
             c == ':' && !inside
         });
-        let Some((at, _)) = colons.next() else {
+        let (Some((at, _)), None) = (colons.next(), colons.next()) else {
             return Ok((place, None));
         };
-        if colons.next().is_some() {
-            return Ok((place, None));
-        }
         let (name, port) = (&place[..at], &place[at + 1..]);
-        match number(port).and_then(|port| u16::try_from(port).ok()) {
-            Some(number) if number > 0 => Ok((name, Some(number))),
-            _ => Err(HostListError::Port {
+        match port_number(port) {
+            Some(number) => Ok((name, Some(number))),
+            None => Err(HostListError::Port {
                 text: shown(self.text),
                 column: self.column,
                 port: shown(port),
@@ -260,6 +248,18 @@ pub(super) fn number(text: &str) -> Option<u64> {
     let plain =
         !text.is_empty() && text.len() <= MAX_DIGITS && text.bytes().all(|b| b.is_ascii_digit());
     if plain { text.parse().ok() } else { None }
+}
+
+/// Parses the number of a port.
+pub(super) fn port_number(text: &str) -> Option<u16> {
+    let port = u16::try_from(number(text)?).ok()?;
+    (port > 0).then_some(port)
+}
+
+/// Parses a number of nodes.
+pub(super) fn node_count(text: &str) -> Option<usize> {
+    let count = usize::try_from(number(text)?).ok()?;
+    (1..=MAX_HOSTS).contains(&count).then_some(count)
 }
 
 /// A range: `3`, `01-16` or `1-63/2`.

@@ -43,11 +43,7 @@ impl<'a> Group<'a> {
             Some((before, digits, value, after)) => Group::Counted {
                 before,
                 after,
-                runs: vec![Run {
-                    first: digits,
-                    last: value,
-                    length: 1,
-                }],
+                runs: vec![Run::of(digits, value)],
             },
             None => Group::Single(name),
         }
@@ -68,11 +64,7 @@ impl<'a> Group<'a> {
                         run.last = value;
                         run.length += 1;
                     }
-                    _ => runs.push(Run {
-                        first: digits,
-                        last: value,
-                        length: 1,
-                    }),
+                    _ => runs.push(Run::of(digits, value)),
                 },
                 _ => return false,
             },
@@ -101,7 +93,15 @@ impl<'a> Group<'a> {
     }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn of(digits: &'a str, value: u64) -> Run<'a> {
+        Run {
+            first: digits,
+            last: value,
+            length: 1,
+        }
+    }
+
     fn continues(&self, digits: &str, value: u64) -> bool {
         let width = self.first.len();
         self.last.checked_add(1) == Some(value) && format!("{value:0width$}") == digits

@@ -4,7 +4,7 @@
 //! `max_slots` of other launchers' files. All other keys belong to the caller and go into
 //! [`Host::attributes`].
 
-use super::expression::{check_user, number, parse, shown};
+use super::expression::{check_user, node_count, parse, port_number, shown};
 use super::{Host, HostListError, MAX_HOSTS};
 
 /// Limit of a line's length, since each of its hosts gets a copy of its keys.
@@ -14,12 +14,13 @@ const MAX_LINE_BYTES: usize = 4096;
 pub fn hostfile(text: &str, allowed: &[&str]) -> Result<Vec<Host>, HostListError> {
     let mut hosts = Vec::new();
     for (at, line) in text.lines().enumerate() {
+        let refuse = |reason: String| HostListError::Line {
+            line: at + 1,
+            reason,
+        };
         if line.len() > MAX_LINE_BYTES {
             let reason = format!("it is longer than {MAX_LINE_BYTES} bytes");
-            return Err(HostListError::Line {
-                line: at + 1,
-                reason,
-            });
+            return Err(refuse(reason));
         }
         let words: Vec<&str> = line
             .split_whitespace()
@@ -27,10 +28,6 @@ pub fn hostfile(text: &str, allowed: &[&str]) -> Result<Vec<Host>, HostListError
             .collect();
         let Some((expression, keys)) = words.split_first() else {
             continue;
-        };
-        let refuse = |reason: String| HostListError::Line {
-            line: at + 1,
-            reason,
         };
         let more = read_line(expression, keys, allowed).map_err(refuse)?;
         if hosts.len() + more.len() > MAX_HOSTS {
@@ -90,9 +87,7 @@ fn set_user(hosts: &mut [Host], value: &str) -> Result<(), String> {
 }
 
 fn set_port(hosts: &mut [Host], value: &str) -> Result<(), String> {
-    let port = number(value)
-        .and_then(|port| u16::try_from(port).ok())
-        .filter(|&port| port > 0)
+    let port = port_number(value)
         .ok_or_else(|| format!("key 'port': bad port '{}' (1 to 65535)", shown(value)))?;
     if hosts.iter().any(|host| host.port.is_some()) {
         return Err("key 'port': the port is given twice (keep :PORT or port=)".to_owned());
@@ -102,13 +97,10 @@ fn set_port(hosts: &mut [Host], value: &str) -> Result<(), String> {
 }
 
 fn count(value: &str) -> Result<usize, String> {
-    number(value)
-        .and_then(|count| usize::try_from(count).ok())
-        .filter(|count| (1..=MAX_HOSTS).contains(count))
-        .ok_or_else(|| {
-            let value = shown(value);
-            format!("key 'nodes': bad number '{value}' (1 to {MAX_HOSTS})")
-        })
+    node_count(value).ok_or_else(|| {
+        let value = shown(value);
+        format!("key 'nodes': bad number '{value}' (1 to {MAX_HOSTS})")
+    })
 }
 
 fn unknown_key(key: &str, allowed: &[&str]) -> String {

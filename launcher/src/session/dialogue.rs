@@ -112,11 +112,10 @@ impl Dialogue {
 
     /// Takes bytes of standard output and returns the actions that follow.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Act>, Refusal> {
-        let mut acts = Vec::new();
         if self.state == State::Open {
-            acts.push(Act::Bytes(bytes.to_vec()));
-            return Ok(acts);
+            return Ok(vec![Act::Bytes(bytes.to_vec())]);
         }
+        let mut acts = Vec::new();
         // Earlier bytes have no line end and no magic word. They can arrive in many small pieces, so they are
         // not searched again.
         let mut looked_at = self.pending.len();

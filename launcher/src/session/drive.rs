@@ -124,8 +124,7 @@ impl Drive<'_> {
             if self.line.aborted() {
                 return Outcome::Aborted;
             }
-            let turn = self.turn(&mut buffer);
-            match turn {
+            match self.turn(&mut buffer) {
                 Ok(None) => {}
                 Ok(Some(outcome)) => return outcome,
                 Err(error) => return self.lost(&error),
@@ -142,7 +141,10 @@ impl Drive<'_> {
         }
         let mut busy = match self.read_standard(buffer)? {
             Ok(busy) => busy,
-            Err(refusal) => return Ok(Some(refused(refusal))),
+            Err(Refusal::Failed(error)) => return Ok(Some(Outcome::Failed(error))),
+            Err(Refusal::Folder { index, reason }) => {
+                return Ok(Some(Outcome::Folder { index, reason }));
+            }
         };
         busy |= self.read_error(buffer)?;
         self.hang_up();
@@ -196,7 +198,9 @@ impl Drive<'_> {
             Act::Up { noise } => {
                 self.report
                     .up(self.path.transport, self.path.address, noise);
-                self.tell_complaints();
+                for line in std::mem::take(&mut self.held_complaints) {
+                    self.report.complaint(line);
+                }
             }
         }
     }
@@ -247,12 +251,6 @@ impl Drive<'_> {
         self.held_complaints.push_back(line);
     }
 
-    fn tell_complaints(&mut self) {
-        for line in std::mem::take(&mut self.held_complaints) {
-            self.report.complaint(line);
-        }
-    }
-
     /// Writes all that is queued. A closed input is not an error here: the program's ending gives the
     /// reason.
     fn write(&mut self) {
@@ -293,67 +291,55 @@ impl Drive<'_> {
         if self.dialogue.state() == State::Open {
             return Outcome::Ended(ending);
         }
+        let notes = self.dialogue.notes().iter().cloned();
         Outcome::Early {
             ending,
             state: self.dialogue.state(),
-            complaints: self
-                .dialogue
-                .notes()
-                .iter()
-                .cloned()
-                .chain(self.held_complaints.drain(..))
-                .collect(),
+            complaints: notes.chain(self.held_complaints.drain(..)).collect(),
             noise: self.dialogue.noise(),
         }
     }
 
     /// The outcome of a broken carrier.
     fn lost(&mut self, error: &io::Error) -> Outcome {
+        let text = format!("the session is lost: {error}");
         if self.dialogue.state() == State::Open {
-            self.report.notice(format!("the session is lost: {error}"));
+            self.report.notice(text);
             self.carrier.cut();
             return Outcome::Ended(Ending::default());
         }
-        let stage = self.report.current_stage();
-        Outcome::Failed(LaunchError::new(
-            stage,
-            format!("the session is lost: {error}"),
-        ))
+        Outcome::Failed(LaunchError::new(self.report.current_stage(), text))
     }
 
     /// Returns an error if the current part of the dialogue took too long. Each part restarts the
     /// clock.
     fn overdue(&mut self) -> Option<LaunchError> {
         let state = self.dialogue.state();
-        let (stage, limit) = match state {
+        let ((stage, limit), waited_for) = match state {
             State::Open => return None,
-            State::Answering => self.limits.answer,
-            State::Storing => (Stage::Deploy, self.limits.store),
-            State::Starting => (Stage::Start, self.limits.start),
+            State::Answering => (self.limits.answer, "no answer from the host's shell"),
+            State::Storing => (
+                (Stage::Deploy, self.limits.store),
+                "the executable has not arrived",
+            ),
+            State::Starting => (
+                (Stage::Start, self.limits.start),
+                "no first word from the program",
+            ),
         };
         let now = Instant::now();
-        match self.deadline {
-            Some((of, until)) if of == state => {
-                (until <= now).then(|| self.too_late(stage, state, limit))
-            }
-            _ => {
-                self.deadline = Some((state, now + limit));
-                None
-            }
-        }
-    }
-
-    fn too_late(&self, stage: Stage, state: State, limit: Duration) -> LaunchError {
-        let waited_for = match state {
-            State::Answering => "no answer from the host's shell",
-            State::Storing => "the executable has not arrived",
-            State::Starting | State::Open => "no first word from the program",
+        let Some((_, until)) = self.deadline.filter(|(of, _)| *of == state) else {
+            self.deadline = Some((state, now + limit));
+            return None;
         };
+        if now < until {
+            return None;
+        }
         let mut text = format!("timed out after {}: {waited_for}", seconds(limit));
         if let Some(complaint) = self.held_complaints.back() {
             text = format!("{text}: {complaint}");
         }
-        LaunchError::new(stage, text)
+        Some(LaunchError::new(stage, text))
     }
 
     fn patience(&self, drained: bool) -> Duration {
@@ -367,27 +353,15 @@ impl Drive<'_> {
     }
 }
 
-fn refused(refusal: Refusal) -> Outcome {
-    match refusal {
-        Refusal::Failed(error) => Outcome::Failed(error),
-        Refusal::Folder { index, reason } => Outcome::Folder { index, reason },
-    }
-}
-
 /// Turns `WouldBlock` into `None`. An interrupted call counts as one that would block, since the
 /// loop retries it.
 fn would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-            ) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+            _ => Err(error),
+        },
     }
 }
 

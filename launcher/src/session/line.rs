@@ -98,16 +98,10 @@ impl Line {
 
     /// Waits for the end of the session. Returns false if it is not over by `until`.
     pub(crate) fn wait_for_end(&self, until: Instant) -> bool {
-        let mut state = self.lock();
-        while !state.ended {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            let waited = self.ended.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        let left = until.saturating_duration_since(Instant::now());
+        let waits = |state: &mut State| !state.ended;
+        let waited = self.ended.wait_timeout_while(self.lock(), left, waits);
+        waited.unwrap_or_else(PoisonError::into_inner).0.ended
     }
 
     /// The doorbell: an event descriptor that the session's thread polls with its own descriptors.

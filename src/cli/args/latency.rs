@@ -279,14 +279,6 @@ pub(crate) struct RunArguments {
     pub results: Measurement,
 }
 
-impl RunArguments {
-    /// Folder in which runs are kept.
-    pub(crate) fn folder(&self) -> &std::path::Path {
-        let folder = self.results.folder.as_deref();
-        folder.unwrap_or(std::path::Path::new("."))
-    }
-}
-
 /// How each pair is measured.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Measurement")]

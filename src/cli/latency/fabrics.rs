@@ -46,9 +46,10 @@ pub(crate) fn read(path: &Path) -> Result<(String, Fabric), u8> {
 }
 
 /// Checks a draft and writes it.
-fn keep(draft: &Draft, path: &Path, source: Option<&Path>) -> Result<u8, u8> {
-    Fabric::new(draft).map_err(|error| refused(source, &error))?;
-    Ok(keep_result(path, description::write(draft)))
+fn keep(draft: Result<Draft, FabricError>, path: &Path, source: Option<&Path>) -> Result<u8, u8> {
+    let checked = draft.and_then(|draft| Fabric::new(&draft).map(|_| draft));
+    let draft = checked.map_err(|error| refused(source, &error))?;
+    Ok(keep_result(path, description::write(&draft)))
 }
 
 /// Writes the description of a fabric by formula; returns the exit code.
@@ -65,18 +66,15 @@ pub(crate) fn generate(words: &GenerateArguments) -> Result<u8, u8> {
         }
         FabricKind::SlimFly => formulas::slim_fly(words.prime, hosts, rule(Rule::PairHash)),
     };
-    let draft = draft.map_err(|error| refused(None, &error))?;
-    keep(&draft, &words.output, None)
+    keep(draft, &words.output, None)
 }
 
 /// Writes the description of a fabric from the data of a site; returns the exit code.
 pub(crate) fn import(words: &ImportArguments) -> Result<u8, u8> {
+    let rule = |usual: Rule| words.rule.unwrap_or(usual).name();
     if let Some(path) = &words.table {
-        let rule = words.rule.unwrap_or(Rule::Symmetric);
-        let text = text_of(path)?;
-        let draft =
-            others::table(&text, rule.name()).map_err(|error| refused(Some(path), &error))?;
-        return keep(&draft, &words.output, Some(path));
+        let draft = others::table(&text_of(path)?, rule(Rule::Symmetric));
+        return keep(draft, &words.output, Some(path));
     }
     let Some(path) = &words.ibnetdiscover else {
         return Err(refuse(&"say --ibnetdiscover FILE or --table FILE"));
@@ -84,15 +82,12 @@ pub(crate) fn import(words: &ImportArguments) -> Result<u8, u8> {
     let topology = Topology::read(&text_of(path)?).map_err(|error| refused(Some(path), &error))?;
     match &words.tables {
         Some(tables) => {
-            let text = text_of(tables)?;
-            let draft = topology
-                .by_tables(&text)
-                .map_err(|error| refused(Some(tables), &error))?;
-            keep(&draft, &words.output, Some(tables))
+            let draft = topology.by_tables(&text_of(tables)?);
+            keep(draft, &words.output, Some(tables))
         }
         None => {
-            let rule = words.rule.unwrap_or(Rule::DestinationMod);
-            keep(&topology.by_rule(rule.name()), &words.output, Some(path))
+            let draft = topology.by_rule(rule(Rule::DestinationMod));
+            keep(Ok(draft), &words.output, Some(path))
         }
     }
 }

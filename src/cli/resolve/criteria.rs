@@ -6,7 +6,7 @@ use crate::units;
 
 use super::error::{UsageError, refuse};
 use super::nodes::MTUS;
-use super::values::Options;
+use super::values::{Options, rate};
 
 /// Reads the criteria. Gives the speed of all ports to nodes that have no separate speed.
 pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, UsageError> {
@@ -93,10 +93,6 @@ pub(super) fn options(options: &mut Options, order: &Order, criteria: &Criteria)
     for one in criteria.said() {
         options.set(one.option, one.value);
     }
-}
-
-fn rate(flag: &str, text: &str) -> Result<u64, UsageError> {
-    units::parse_rate_bits(text).map_err(|error| UsageError::of(flag, error))
 }
 
 fn uplink(word: &str) -> Result<Uplink, UsageError> {

@@ -3,11 +3,10 @@
 use crate::plan::job::{BUFFERS, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS};
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::plan::{Transport, Work};
-use crate::units;
 
 use super::error::{UsageError, refuse};
 use super::spec::{Outline, RunSpec, Shared};
-use super::values::Options;
+use super::values::{Options, size};
 use crate::cli::args::linktest::{LinktestArguments, LinktestWords};
 use crate::cli::args::{Choice, Mode};
 
@@ -34,9 +33,7 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
     if own.use_gpu_memory {
         return refuse("--use-gpu-memory: messages go from and to the memory of hosts");
     }
-    let message_bytes = units::parse_bytes(&own.size_messages)
-        .map_err(|error| UsageError::of("--size-messages", error))?;
-    let message_bytes = usize::try_from(message_bytes).unwrap_or(usize::MAX);
+    let message_bytes = size("--size-messages", &own.size_messages)?;
     if own.parallel_sion_file {
         notes.push(
             "--parallel-sion-file: the launching side writes the file, in one piece".to_owned(),

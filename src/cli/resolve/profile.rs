@@ -77,18 +77,16 @@ pub(super) fn tests_of(
             ..one.clone()
         })
     };
+    // Losses are counted, so that a shorter window shows fewer of them.
+    let loss_ns = (each / 3).max(LEAST_LOSS_NS.min(each));
     let mut tests = Vec::new();
-    for by in 1..nodes.len() {
-        tests.push(permutation(by, Purpose::Load, each)?);
+    for (purpose, window_ns) in [(Purpose::Load, each), (Purpose::Loss, loss_ns)] {
+        for by in 1..nodes.len() {
+            tests.push(permutation(by, purpose, window_ns)?);
+        }
     }
-    for by in 1..nodes.len() {
-        // Losses are counted, so that a shorter window shows fewer of them.
-        let window_ns = (each / 3).max(LEAST_LOSS_NS.min(each));
-        tests.push(permutation(by, Purpose::Loss, window_ns)?);
-    }
-    for _ in 0..REPEATS {
-        tests.push(mesh(each.saturating_mul(2))?);
-    }
+    let mesh = mesh(each.saturating_mul(2))?;
+    tests.extend(std::iter::repeat_n(mesh, REPEATS));
     Ok((tests, each < PERMUTATION_NS))
 }
 

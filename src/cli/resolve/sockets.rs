@@ -3,10 +3,9 @@
 use std::net::IpAddr;
 
 use crate::plan::{DataNetwork, Family, SocketOptions};
-use crate::units;
 
 use super::error::UsageError;
-use super::values::{Options, size};
+use super::values::{Options, rate, size};
 use crate::cli::args::Sockets;
 
 /// Choice of the data addresses.
@@ -32,18 +31,14 @@ pub(super) fn ports_of(sockets: &Sockets) -> Result<Option<(u16, u16)>, UsageErr
 pub(super) fn sockets_of(sockets: &Sockets) -> Result<SocketOptions, UsageError> {
     let buffer =
         |flag, text: &Option<String>| text.as_deref().map(|text| size(flag, text)).transpose();
-    let rate = sockets
-        .rate
-        .as_deref()
-        .map(units::parse_rate_bits)
-        .transpose();
+    let rate = sockets.rate.as_deref().map(|text| rate("--rate", text));
     Ok(SocketOptions {
         send_buffer_bytes: buffer("--sndbuf", &sockets.sndbuf)?,
         receive_buffer_bytes: buffer("--rcvbuf", &sockets.rcvbuf)?,
         mss_bytes: sockets.mss,
         congestion: sockets.congestion.clone(),
         dscp: sockets.dscp,
-        rate_bits_per_s: rate.map_err(|error| UsageError::of("--rate", error))?,
+        rate_bits_per_s: rate.transpose()?,
     })
 }
 

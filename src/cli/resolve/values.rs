@@ -21,6 +21,11 @@ pub(super) fn time(flag: &str, text: &str) -> Result<u64, UsageError> {
     units::parse_duration_ns(text).map_err(|error| UsageError::of(flag, error))
 }
 
+/// Parses a rate with its unit, in bits per second.
+pub(super) fn rate(flag: &str, text: &str) -> Result<u64, UsageError> {
+    units::parse_rate_bits(text).map_err(|error| UsageError::of(flag, error))
+}
+
 /// Options in effect, in the order in which they are shown.
 #[derive(Debug)]
 pub(super) struct Options(pub Vec<(String, String)>);

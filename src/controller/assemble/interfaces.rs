@@ -1,8 +1,9 @@
 //! Compares the counters of interfaces with the payload that links moved through them.
 
 use crate::plan::{RunPlan, Test};
-use crate::record::InterfaceCounters;
-use crate::record::{HostRecord, LinkRecord, NodeReport, WireFinding};
+use crate::record::{
+    HostRecord, InterfaceCounters, LinkRecord, NodeReport, WireFinding, first_nodes,
+};
 use crate::stats::wires::{self, Load, RailLoad};
 use crate::units::{add, sum};
 use crate::wire::block::HEADER_BYTES;
@@ -36,10 +37,7 @@ pub(super) fn wires(
         return Vec::new();
     }
     let mut findings = Vec::new();
-    for (first, host) in hosts.iter().enumerate() {
-        if host.host_index != first {
-            continue;
-        }
+    for (first, host) in first_nodes(hosts) {
         let on_host = |node: usize| hosts[node].host_index == first;
         // Nodes of one host read the same counters at slightly different times.
         let of_host = reports

@@ -151,19 +151,10 @@ impl Allowance {
         self.expect(answers(message));
     }
 
-    /// Records that all rank reports so far were handled.
-    pub(super) fn ranks_were_heard(&mut self) {
+    /// Records that the messages of these kinds are not kept any more.
+    pub(super) fn dropped(&mut self, is_dropped: impl Fn(&str) -> bool) {
         for (kind, bytes) in KINDS.iter().zip(&mut self.kept_bytes) {
-            if kind.tag == "rank" {
-                *bytes = 0;
-            }
-        }
-    }
-
-    /// Records that what was kept of a test was dropped: everything but the first words of the node and its failures.
-    pub(super) fn test_was_dropped(&mut self) {
-        for (kind, bytes) in KINDS.iter().zip(&mut self.kept_bytes) {
-            if !["hello", "trouble"].contains(&kind.tag) {
+            if is_dropped(kind.tag) {
                 *bytes = 0;
             }
         }

@@ -67,34 +67,26 @@ impl Sessions {
         }
         let said = session.life.complaints.last();
         let said = said.map_or_else(String::new, |line| format!(" ({line})"));
-        let kind = if session.hello.is_none() {
-            TroubleKind::Start
-        } else {
-            TroubleKind::Lost
-        };
         // With these transports the ended process is a client such as `ssh`, which exits with 255 for its own failures.
         let client = session.up.as_ref().map(|up| up.transport.as_str());
         let by_client = matches!(client, Some("rsh" | "openssh"));
-        let (kind, what) = match (status, signal) {
-            (_, Some(signal)) if by_client => (
-                TroubleKind::Killed,
-                format!("lost: the session's client was killed by SIG{signal}"),
-            ),
-            (Some(255), None) if by_client => (kind, "lost: the session ended".to_owned()),
-            (_, Some(signal)) => (
-                TroubleKind::Killed,
-                format!("node status process killed by SIG{signal}"),
-            ),
-            // A shell between here and the node reports a signal as 128 plus its number.
-            (Some(code @ 129..=192), None) => (
-                TroubleKind::Killed,
-                format!("node status process killed by signal {}", code - 128),
-            ),
-            (Some(code), None) => (
-                kind,
-                format!("lost: node status process left with code {code}"),
-            ),
-            (None, None) => (kind, "lost: the session ended".to_owned()),
+        // A shell between here and the node reports a signal as 128 plus its number.
+        let kind = match (status, &signal) {
+            (_, Some(_)) | (Some(129..=192), None) => TroubleKind::Killed,
+            _ if session.hello.is_none() => TroubleKind::Start,
+            _ => TroubleKind::Lost,
+        };
+        let what = match (status, signal) {
+            (_, Some(signal)) if by_client => {
+                format!("lost: the session's client was killed by SIG{signal}")
+            }
+            (Some(255), None) if by_client => "lost: the session ended".to_owned(),
+            (_, Some(signal)) => format!("node status process killed by SIG{signal}"),
+            (Some(code @ 129..=192), None) => {
+                format!("node status process killed by signal {}", code - 128)
+            }
+            (Some(code), None) => format!("lost: node status process left with code {code}"),
+            (None, None) => "lost: the session ended".to_owned(),
         };
         self.lose(node, kind, format!("{what}{said}"));
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::controller::events::{Observer, RunEvent};
 use crate::record::{Missing, Trouble, TroubleKind};
 
 /// Reason why a stage ended early.
@@ -21,8 +22,8 @@ impl From<Trouble> for Halt {
 
 /// Failures and notices so far.
 #[derive(Default)]
-pub(super) struct Log {
-    pub(super) troubles: Vec<Trouble>,
+pub(crate) struct Log {
+    pub(crate) troubles: Vec<Trouble>,
     pub(super) notices: Vec<String>,
     /// Notices that the observers have not seen.
     pub(super) fresh: Vec<String>,
@@ -32,7 +33,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Adds a notice for the user and the record, unless it is already known.
-    pub(super) fn notice(&mut self, text: String) {
+    pub(crate) fn notice(&mut self, text: String) {
         if !self.notices.contains(&text) {
             self.fresh.push(text.clone());
             self.notices.push(text);
@@ -47,13 +48,15 @@ impl Log {
         ));
     }
 
-    /// Takes the notices since the last call.
-    pub(super) fn take_notices(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.fresh)
+    /// Tells the observer the notices since the last call.
+    pub(crate) fn tell(&mut self, observer: &mut dyn Observer) {
+        for notice in std::mem::take(&mut self.fresh) {
+            observer.see(RunEvent::Notice(&notice));
+        }
     }
 
     /// Adds the failure that halted a stage to the list.
-    pub(super) fn note(&mut self, halt: Halt) {
+    pub(crate) fn note(&mut self, halt: Halt) {
         if let Halt::Trouble(trouble) = halt {
             self.troubles.push(*trouble);
         }

@@ -1,7 +1,6 @@
 //! Jobs of ranks, as seen from the launching side.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::plan::ranks::Ranks;
@@ -13,12 +12,6 @@ use super::log::Halt;
 use super::node::NodeSession;
 
 impl Sessions {
-    /// Addresses on which the ranks of a node listen, lowest rank first; empty until the node has reported them.
-    pub(crate) fn rank_addresses(&self, node: usize) -> &[Option<SocketAddr>] {
-        let addresses = &self.nodes[node].test.rank_addresses;
-        addresses.as_deref().unwrap_or_default()
-    }
-
     /// Passes each rank's reports to `take` until all ranks are done, for at most `limit_ms`. If `take` returns an error, the node that sent the
     /// report is lost with this error. Measurements take long, so that silence is no failure here: a node reports ranks that fall silent or die.
     pub(crate) fn await_ranks(
@@ -41,7 +34,8 @@ impl Sessions {
                 let late = late.into_iter().map(|node| self.nodes[node].label.clone());
                 let late = launcher::hosts::fold(&late.collect::<Vec<_>>());
                 let what = format!("its ranks were not done after {} s", limit_ms / 1000);
-                self.note(Trouble::of_node(TroubleKind::Deadline, &late, what).into());
+                let trouble = Trouble::of_node(TroubleKind::Deadline, &late, what);
+                self.log.troubles.push(trouble);
             }
             if let Err(halt) = self.halt_on_trouble() {
                 // Reports that arrived in the meantime are kept.
@@ -63,7 +57,7 @@ impl Sessions {
         for node in 0..nodes {
             let NodeSession { test, input, .. } = &mut self.nodes[node];
             let words = std::mem::take(&mut test.rank_words);
-            input.allowance.ranks_were_heard();
+            input.allowance.dropped(|tag| tag == "rank");
             let mut words = words.into_iter().map(|(rank, word)| {
                 if rank >= count || ranks.node_of(rank, nodes) != node {
                     return Err(format!("speaks of rank {rank}, which is not its own"));

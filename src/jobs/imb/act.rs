@@ -66,7 +66,7 @@ impl Act {
                 }
                 Ok(())
             }
-            Self::Windows(windows) => Ok(windows.together(world, count)?),
+            Self::Windows(windows) => Ok(windows.transfers(world, 0, count)?),
             Self::Files(files) => all_of(files, world, count),
             Self::Opening(..) => (0..count).try_for_each(|number| self.repeat(world, number)),
         }
@@ -155,11 +155,7 @@ pub(super) fn overlapped(
     let began_ns = clock::monotonic_ns();
     if let Act::Files(files) = act {
         for number in 0..count {
-            files.overlapped(world, number, || {
-                if let Some(work) = work {
-                    work.run();
-                }
-            })?;
+            files.overlapped(world, number, || work.into_iter().for_each(Work::run))?;
         }
         files.complete(world)?;
     }

@@ -127,8 +127,7 @@ impl Scene {
             | Benchmark::Window
             | Benchmark::OpenClose
             | Benchmark::File(_) => return None,
-            Benchmark::UnidirPut if is_root => return None,
-            Benchmark::UnidirGet if is_root => return None,
+            Benchmark::UnidirPut | Benchmark::UnidirGet if is_root => return None,
             Benchmark::UnidirPut
             | Benchmark::UnidirGet
             | Benchmark::BidirPut

@@ -208,7 +208,13 @@ impl Files {
         self.file = open(&self.place)?;
         self.position = 0;
         (self.read_bytes, self.synchronising_ns) = (0, 0);
-        self.rewind(world)
+        // From here on no member moves the shared position any more.
+        world.team(&self.group).barrier(Algorithm::Dissemination)?;
+        if self.group.place() == 0 {
+            reset(&self.place)?;
+        }
+        world.team(&self.group).barrier(Algorithm::Dissemination)?;
+        Ok(())
     }
 
     /// Creates the file again, as at the start, and begins to check data that is read. All members call it.
@@ -362,17 +368,6 @@ impl Files {
         };
         let what = "move the shared position in";
         moved().map_err(|source| PlayerError::file(what, path, source))
-    }
-
-    /// Sets the shared position to the start again. All members call it.
-    fn rewind(&self, world: &mut World) -> Result<(), PlayerError> {
-        // From here on no member moves it any more.
-        world.team(&self.group).barrier(Algorithm::Dissemination)?;
-        if self.group.place() == 0 {
-            reset(&self.place)?;
-        }
-        world.team(&self.group).barrier(Algorithm::Dissemination)?;
-        Ok(())
     }
 
     /// Checks that each rank's piece is in the file as often as it was written, in any order.

@@ -57,16 +57,14 @@ impl Player {
         mut tell: impl FnMut(RankLine),
     ) -> Result<(), PlayerError> {
         let own = world.rank();
-        let mut groups = table.groups.iter();
-        let Some(group) = groups.find_map(|members| Group::new(members.clone(), own)) else {
+        let mut groups = table.groups.iter().enumerate();
+        let found =
+            groups.find_map(|(number, members)| Some((number, Group::new(members.clone(), own)?)));
+        let Some((number, group)) = found else {
             return Ok(()); // This rank rests in this table, and disturbs no other one.
         };
         let everybody = Group::new(table.groups.concat(), own).ok_or(RankError::Broken)?;
-        let number = table
-            .groups
-            .iter()
-            .position(|members| members.contains(&own));
-        let number = number.filter(|_| table.groups.len() > 1);
+        let number = (table.groups.len() > 1).then_some(number);
         if table.benchmark.part() == Part::Io && self.held.is_none() {
             self.held = Some(folder::make(&self.folder)?);
         }
@@ -236,16 +234,13 @@ impl Player {
             && table.benchmark.class() == Class::Collective
             && table.benchmark != Benchmark::Window;
         let batch = repetitions.div_ceil(BATCHES).max(1);
+        let seconds = |ns, count| seconds(table.benchmark, ns, count);
         let mut pure = None;
         if let (Act::Files(files), Class::Overlap) = (&mut act, table.benchmark.class()) {
             // The same transfers without computation (guide 5.2.8.3).
             let began_ns = clock::monotonic_ns();
             all_of(files, world, repetitions)?;
-            pure = Some(seconds(
-                table.benchmark,
-                clock::monotonic_ns() - began_ns,
-                repetitions,
-            ));
+            pure = Some(seconds(clock::monotonic_ns() - began_ns, repetitions));
             files.reopen(world)?;
             fetched_before = usage::fetched_bytes(looks);
             for _ in 0..BARRIERS {
@@ -262,7 +257,6 @@ impl Player {
         let batch = if together { repetitions } else { batch };
         let fetched = usage::fetched_bytes(looks).zip(fetched_before);
         let (read_bytes, synchronising_s) = (act.read_bytes(), act.synchronising_s());
-        let seconds = |ns, count| seconds(table.benchmark, ns, count);
         let whole: u64 = timed.iter().map(|(ns, _)| ns).sum();
         let wrong = match self.imb.check && table.benchmark.is_comparable() {
             // One more repetition without a clock, into memory that holds none of the earlier data.
@@ -393,11 +387,8 @@ fn slowest(world: &mut World, everybody: &Group, own: f64) -> Result<f64, RankEr
     let mut all = vec![0; 8 * size];
     let mut team = world.team(everybody);
     team.allgather(Algorithm::Bruck, &own.to_le_bytes(), &mut all, &blocks)?;
-    let figures = all.chunks_exact(8).map(|eight| {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(eight);
-        f64::from_le_bytes(bytes)
-    });
+    let (figures, _) = all.as_chunks::<8>();
+    let figures = figures.iter().map(|eight| f64::from_le_bytes(*eight));
     Ok(figures.fold(0.0, f64::max))
 }
 

@@ -60,11 +60,6 @@ impl Windows {
         }
     }
 
-    /// Does `count` transfers, complete together at the end.
-    pub(super) fn together(&mut self, world: &mut World, count: usize) -> Result<(), RankError> {
-        self.transfers(world, 0, count)
-    }
-
     /// Clears the transferred data, so that none of it is mistaken for later data. All members call it.
     pub(super) fn wipe(&mut self, world: &mut World) -> Result<(), RankError> {
         if self.benchmark.gets() {
@@ -127,7 +122,8 @@ impl Windows {
         Ok(())
     }
 
-    fn transfers(
+    /// Does `count` transfers from number `first` on, complete together at the end.
+    pub(super) fn transfers(
         &mut self,
         world: &mut World,
         first: usize,

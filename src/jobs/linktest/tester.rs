@@ -244,17 +244,13 @@ fn encode(effort: Effort, spread: Option<&TimeSpread>) -> [u8; ASIDE_BYTES] {
 }
 
 fn decode(bytes: &[u8; ASIDE_BYTES]) -> (Effort, Option<TimeSpread>) {
-    let word = |at: usize| {
-        let mut part = [0; 8];
-        part.copy_from_slice(&bytes[at * 8..at * 8 + 8]);
-        part
-    };
-    let figure = |at| f64::from_le_bytes(word(at));
+    let (words, _) = bytes.as_chunks::<8>();
+    let figure = |at: usize| f64::from_le_bytes(words[at]);
     let effort = Effort {
         busy: figure(1),
         waiting: figure(2),
     };
-    let count = u64::from_le_bytes(word(0));
+    let count = u64::from_le_bytes(words[0]);
     let spread = (count > 0).then(|| TimeSpread {
         count,
         least_s: figure(3),

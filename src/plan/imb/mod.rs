@@ -163,23 +163,15 @@ impl Table {
 impl Imb {
     /// Limits of repetitions and volume for a part (guide 5.2.1; its table for files has other numbers).
     pub fn counts(&self, part: Part) -> Counts {
-        let usual = match part {
-            Part::Io if self.rules == Rules::Guide => Counts {
-                repetitions: 50,
-                single: 10,
-                volume: 16 << 20,
-            },
+        let (repetitions, single, volume) = match part {
+            Part::Io if self.rules == Rules::Guide => (50, 10, 16 << 20),
             // Today's suite has the same limits for all parts.
-            Part::Mpi1 | Part::Ext | Part::Io => Counts {
-                repetitions: 1000,
-                single: 100,
-                volume: 40 << 20,
-            },
+            Part::Mpi1 | Part::Ext | Part::Io => (1000, 100, 40 << 20),
         };
         Counts {
-            repetitions: self.counts.repetitions.unwrap_or(usual.repetitions),
-            single: self.counts.single.unwrap_or(usual.single),
-            volume: self.counts.volume.unwrap_or(usual.volume),
+            repetitions: self.counts.repetitions.unwrap_or(repetitions),
+            single: self.counts.single.unwrap_or(single),
+            volume: self.counts.volume.unwrap_or(volume),
         }
     }
 

@@ -21,17 +21,14 @@ const WORST: usize = 10;
 /// The contents of the file as text.
 pub fn text(file: &LinktestFile) -> String {
     let header = &file.header;
-    let mut text = String::new();
+    let mut lines: Vec<String> = Vec::new();
     let version = header.version.map(|one| one.to_string()).join(".");
     let kernel = match (header.bidirectional, header.unidirectional) {
         (true, _) => "bidirectional",
         (_, true) => "unidirectional",
         _ => "semidirectional",
     };
-    let mut line = |name: &str, value: String| {
-        text.push_str(format!("{name:12}{value}").trim_end());
-        text.push('\n');
-    };
+    let mut line = |name: &str, value: String| lines.push(format!("{name:12}{value}"));
     line(
         "written by",
         format!("LinkTest {version} {}", header.git_hash),
@@ -79,9 +76,10 @@ pub fn text(file: &LinktestFile) -> String {
         line("unknown", format!("flags {:?}", header.unknown));
     }
     for (number, set) in file.sets.iter().enumerate() {
-        one_set(&mut text, file, number, set);
+        lines.extend(one_set(file, number, set));
     }
-    text
+    let lines = lines.iter().map(|line| format!("{}\n", line.trim_end()));
+    lines.collect()
 }
 
 fn folded(hosts: &BTreeSet<&str>) -> String {
@@ -89,27 +87,23 @@ fn folded(hosts: &BTreeSet<&str>) -> String {
     fold(&names)
 }
 
-fn one_set(text: &mut String, file: &LinktestFile, number: usize, set: &DataSet) {
-    let mut line = |words: String| {
-        text.push_str(words.trim_end());
-        text.push('\n');
-    };
+fn one_set(file: &LinktestFile, number: usize, set: &DataSet) -> Vec<String> {
     let both = |seconds: f64| lines::both(seconds, file.bandwidth(seconds));
-    line(String::new());
+    let mut lines = vec![String::new()];
     if file.sets.len() > 1 {
-        line(format!("set {} of {}", number + 1, file.sets.len()));
+        lines.push(format!("set {} of {}", number + 1, file.sets.len()));
     }
     if !set.started.is_empty() {
-        line(format!("from {} to {}", set.started, set.ended));
+        lines.push(format!("from {} to {}", set.started, set.ended));
     }
-    line(format!(
+    lines.push(format!(
         "min {}  avg {}  max {}",
         both(set.least_s),
         both(set.mean_s),
         both(set.most_s)
     ));
     if let Some([least, mean, most]) = set.all_to_all_s {
-        line(format!(
+        lines.push(format!(
             "all-to-all min {}  avg {}  max {}",
             time(least),
             time(mean),
@@ -117,11 +111,11 @@ fn one_set(text: &mut String, file: &LinktestFile, number: usize, set: &DataSet)
         ));
     }
     match file.pairs(set) {
-        None => line(UNDECIDABLE.to_owned()),
-        Some(pairs) => of_pairs(file, set, &pairs).into_iter().for_each(&mut line),
+        None => lines.push(UNDECIDABLE.to_owned()),
+        Some(pairs) => lines.extend(of_pairs(file, set, &pairs)),
     }
     for one in &set.retests {
-        line(format!(
+        lines.push(format!(
             "rank {} to rank {}: {} among others, {} alone",
             one.from,
             one.to,
@@ -129,6 +123,7 @@ fn one_set(text: &mut String, file: &LinktestFile, number: usize, set: &DataSet)
             both(one.new_s)
         ));
     }
+    lines
 }
 
 fn of_pairs(file: &LinktestFile, set: &DataSet, pairs: &[Pair]) -> Vec<String> {

@@ -47,18 +47,9 @@ pub struct Extent {
 impl Extent {
     /// Computes the extent of times in seconds. Returns `None` without times.
     pub fn of(seconds: impl Iterator<Item = f64>) -> Option<Self> {
-        let (mut least, mut most, mut sum, mut count) = (f64::INFINITY, 0.0_f64, 0.0, 0_u64);
-        for one in seconds {
-            least = least.min(one);
-            most = most.max(one);
-            sum += one;
-            count += 1;
-        }
-        (count > 0).then(|| Self {
-            least_s: least,
-            mean_s: sum / count as f64,
-            most_s: most,
-        })
+        let mut sums = Sums::default();
+        seconds.for_each(|one| sums.count_in(one));
+        sums.extent()
     }
 
     fn words(&self, rate: impl Fn(f64) -> f64) -> String {
@@ -94,16 +85,20 @@ impl Sums {
     /// Adds the times of a step.
     pub fn add(&mut self, linktest: &Linktest, times: &[PairTime]) {
         for time in times {
-            let seconds = time.seconds;
-            self.least_s = match self.count {
-                0 => seconds,
-                _ => self.least_s.min(seconds),
-            };
-            self.most_s = self.most_s.max(seconds);
-            self.sum_s += seconds;
-            self.count += 1;
-            self.rates += linktest.kernel.bandwidth(linktest.message_bytes, seconds);
+            self.count_in(time.seconds);
+            let kernel = linktest.kernel;
+            self.rates += kernel.bandwidth(linktest.message_bytes, time.seconds);
         }
+    }
+
+    fn count_in(&mut self, seconds: f64) {
+        self.least_s = match self.count {
+            0 => seconds,
+            _ => self.least_s.min(seconds),
+        };
+        self.most_s = self.most_s.max(seconds);
+        self.sum_s += seconds;
+        self.count += 1;
     }
 
     fn extent(&self) -> Option<Extent> {

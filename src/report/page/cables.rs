@@ -124,15 +124,13 @@ fn slowest(one: &LatencyRecord) -> Markup {
 
 fn described(record: &Record, plan: &Latency, one: &LatencyRecord) -> Vec<(&'static str, String)> {
     let mut all: Vec<(&'static str, String)> = Vec::new();
-    for line in latency::planned(one) {
-        let (name, value) = line.split_at(line.len().min(11));
-        match name.trim() {
-            "fabric" => all.push(("fabric", value.to_owned())),
-            "rank" => all.push(("matrix rank", value.to_owned())),
-            "plan" => all.push(("plan", value.to_owned())),
-            "measured" => all.push(("measured", value.to_owned())),
-            _ => all.push(("left out", value.to_owned())),
-        }
+    for (name, value) in latency::planned(one) {
+        let name = match name {
+            "rank" => "matrix rank",
+            "" => "left out",
+            other => other,
+        };
+        all.push((name, value));
     }
     if let Some((middle, worst, pair)) = latency::differences(one) {
         let name = |host| latency::host_name(record, plan, host);

@@ -42,10 +42,9 @@ impl Course {
             .iter()
             .filter(|test| record.plan.tests()[test.test].purpose == Purpose::Load)
             .collect();
-        let ports = |test: &TestRecord| crossing_ports(record, test);
         let tests = loads.iter().map(|test| {
             let name = record.plan.tests()[test.test].pattern.to_string();
-            let own = ports(test);
+            let own = crossing_ports(record, test);
             let points = test
                 .seconds
                 .iter()

@@ -226,27 +226,14 @@ impl Heat {
     /// Draws neighbours of one class as one shape, and all shapes of a class as one path.
     fn runs(&self) -> Markup {
         let mut paths = vec![String::new(); BOUNDS.len() + 1];
-        let mut open: Option<(usize, usize, usize, usize)> = None;
-        let mut close = |run: Option<(usize, usize, usize, usize)>| {
-            if let Some((class, row, column, length)) = run {
-                paths[class].push_str(&format!("M{column} {row}h{length}v1h-{length}z"));
-            }
-        };
-        for ((from, to), cell) in &self.cells {
-            let class = class_of(cell.share);
-            open = match open {
-                Some((known, row, column, length))
-                    if known == class && row == *from && column + length == *to =>
-                {
-                    Some((class, row, column, length + 1))
-                }
-                other => {
-                    close(other);
-                    Some((class, *from, *to, 1))
-                }
-            };
+        let cells = self.cells.iter();
+        let cells: Vec<(usize, usize, usize)> = cells
+            .map(|((from, to), cell)| (class_of(cell.share), *from, *to))
+            .collect();
+        for run in cells.chunk_by(|one, next| (one.0, one.1, one.2 + 1) == *next) {
+            let ((class, row, column), length) = (run[0], run.len());
+            paths[class].push_str(&format!("M{column} {row}h{length}v1h-{length}z"));
         }
-        close(open);
         html! {
             @for (class, path) in paths.iter().enumerate() {
                 @if !path.is_empty() { path class={ "c" (class) } d=(path) {} }

@@ -60,7 +60,7 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
                     (tables::tests(record))
                     (tables::conditions(record))
                     (signatures())
-                    footer { p { (fixed_words(record)) "." } }
+                    footer { p { @if is_of_ports(record) { (judged::FIXED_WORDS) } @else { (super::latency::FIXED_WORDS) } "." } }
                 }
             }
         }
@@ -83,14 +83,6 @@ fn is_of_ports(record: &Record) -> bool {
     match &record.outcome {
         Outcome::Acceptance(_) | Outcome::Linktest(_) => true,
         Outcome::Latency(_) | Outcome::Imb(_) => false,
-    }
-}
-
-/// Fixed sentence on the kind of test and its limits.
-fn fixed_words(record: &Record) -> &'static str {
-    match is_of_ports(record) {
-        true => judged::FIXED_WORDS,
-        false => super::latency::FIXED_WORDS,
     }
 }
 
@@ -123,7 +115,7 @@ fn tiles(record: &Record) -> Markup {
             @if let Some(loaded) = judged::loaded(record).filter(|_| is_of_ports(record)) {
                 li {
                     b { (loaded.ports) " of " (loaded.named) }
-                    span { "ports loaded both ways" @if let Some(ports) = ports_of_switch(record) { "; the switch has " (ports) } }
+                    span { "ports loaded both ways" @if let Some(ports) = record.plan.site.as_ref().and_then(|site| site.ports) { "; the switch has " (ports) } }
                 }
                 @if let Some(share) = loaded.share {
                     li { b { (format!("{:.1} %", share * 100.0)) } span { "of what a port can carry, by the least of them at its best" } }
@@ -132,9 +124,7 @@ fn tiles(record: &Record) -> Markup {
             @if let (Some(figure), Some(said)) = (figure, judged::to_sign(record)) {
                 li {
                     b { (show_gbit(figure.rate_bits_per_s / 1e9)) " Gbit/s" }
-                    span {
-                        "the figure to sign: " (said)
-                    }
+                    span { "the figure to sign: " (said) }
                 }
             }
             @if let Some(contention) = record.sheet.contention {
@@ -153,10 +143,6 @@ fn tiles(record: &Record) -> Markup {
             }
         }
     }
-}
-
-fn ports_of_switch(record: &Record) -> Option<usize> {
-    record.plan.site.as_ref()?.ports
 }
 
 fn signatures() -> Markup {

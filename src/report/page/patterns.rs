@@ -35,6 +35,11 @@ pub const MOST_BESIDE: usize = 5;
 
 /// The sections on patterns: curves, spreads and tables.
 pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[Record]) -> Markup {
+    let others = beside.iter().map(of_patterns);
+    let runs: Vec<Option<(&Imb, &ImbRecord)>> = std::iter::once(Some((plan, job)))
+        .chain(others)
+        .take(LETTERS.len())
+        .collect();
     html! {
         section #patterns {
             h2 { "Times and throughput over the length of messages" }
@@ -48,7 +53,7 @@ pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[R
                     "Broken lines are of the other runs."
                 }
             }
-            @for benchmark in benchmarks(job) { (of_benchmark(plan, job, benchmark, beside)) }
+            @for benchmark in benchmarks(job) { (of_benchmark(&runs, benchmark)) }
         }
         section #printed { h2 { "Tables" } div .wide { pre { (imb::tables(plan, job)) } } }
     }
@@ -95,30 +100,18 @@ fn said_of(plan: &Imb, record: &Record) -> String {
     )
 }
 
-/// The tables of a benchmark in a run, each with the plan of its job.
-fn tables_of(record: &Record, benchmark: Benchmark) -> Vec<(&Imb, &TableRecord)> {
-    let Some((plan, imb)) = of_patterns(record) else {
-        return Vec::new();
-    };
-    let tables = imb.tables.iter();
-    tables
-        .filter(|table| table.table.benchmark == benchmark)
-        .map(|table| (plan, table))
-        .collect()
-}
-
-fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark, beside: &[Record]) -> Markup {
-    let tables = job.tables.iter();
-    let tables: Vec<&TableRecord> = tables
-        .filter(|table| table.table.benchmark == benchmark)
-        .collect();
-    // The tables of all runs, each with the number of its run: this one is the first.
-    let own = tables.iter().map(|table| (0, imb, *table));
-    let others = (1..LETTERS.len()).zip(beside).flat_map(|(run, record)| {
-        let all = tables_of(record, benchmark).into_iter();
-        all.map(move |(imb, table)| (run, imb, table))
-    });
-    let all: Vec<(usize, &Imb, &TableRecord)> = own.chain(others).collect();
+/// The pictures and tables of a benchmark. `runs` are this one and those beside it, as far as they are of patterns.
+fn of_benchmark(runs: &[Option<(&Imb, &ImbRecord)>], benchmark: Benchmark) -> Markup {
+    // The tables of all runs, each with the number of its run.
+    let mut all: Vec<(usize, &Imb, &TableRecord)> = Vec::new();
+    for (run, known) in runs.iter().enumerate() {
+        let Some((plan, job)) = known else { continue };
+        let tables = job.tables.iter();
+        let tables = tables.filter(|table| table.table.benchmark == benchmark);
+        all.extend(tables.map(|table| (run, *plan, table)));
+    }
+    let own = all.iter().filter(|(run, ..)| *run == 0);
+    let tables: Vec<&TableRecord> = own.map(|(.., table)| *table).collect();
     let mut kinds: Vec<String> = Vec::new();
     for (.., table) in &all {
         let kind = name(&table.table);
@@ -131,9 +124,9 @@ fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark, beside: &[Reco
             let kind = name(&table.table);
             Curve {
                 colour: kinds.iter().position(|one| *one == kind).unwrap_or(0),
-                name: match beside.is_empty() {
-                    true => kind,
-                    false => format!("{} {kind}", LETTERS[*run]),
+                name: match runs.len() {
+                    1 => kind,
+                    _ => format!("{} {kind}", LETTERS[*run]),
                 },
                 beside: *run > 0,
                 points: points(imb, table, of),
@@ -258,37 +251,29 @@ fn points(
         .collect()
 }
 
+/// The least and the largest figure of all points of curves.
+fn extent(curves: &[Curve], of: fn(&(f64, f64)) -> f64) -> (f64, f64) {
+    let figures = curves.iter().flat_map(|curve| &curve.points).map(of);
+    figures.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), one| {
+        (least.min(one), most.max(one))
+    })
+}
+
 /// Exponents of the powers of ten that bound all values.
 fn decades(curves: &[Curve]) -> (i32, i32) {
-    let values = || {
-        curves
-            .iter()
-            .flat_map(|curve| &curve.points)
-            .map(|(_, value)| value.log10())
-    };
-    let least = values().fold(f64::INFINITY, f64::min).floor();
-    let most = values().fold(f64::NEG_INFINITY, f64::max).ceil();
+    let (least, most) = extent(curves, |(_, value)| value.log10());
     let whole = |value: f64| {
         (-30..=30)
             .find(|power| f64::from(*power) >= value)
             .unwrap_or(30)
     };
-    let (least, most) = (whole(least), whole(most));
+    let (least, most) = (whole(least.floor()), whole(most.ceil()));
     (least, most.max(least + 1))
 }
 
 fn picture(title: &str, unit: &str, curves: &[Curve]) -> Markup {
     let (low, high) = decades(curves);
-    let lengths = || {
-        curves
-            .iter()
-            .flat_map(|curve| &curve.points)
-            .map(|(bytes, _)| bytes.log2())
-    };
-    let (first, last) = (
-        lengths().fold(f64::INFINITY, f64::min),
-        lengths().fold(f64::NEG_INFINITY, f64::max),
-    );
+    let (first, last) = extent(curves, |(bytes, _)| bytes.log2());
     let wide = (last - first).max(1.0);
     let x = |bytes: f64| LEFT + (bytes.log2() - first) / wide * (WIDTH - LEFT - RIGHT);
     let y = |value: f64| {

@@ -15,7 +15,7 @@ use crate::units::{show_gbit, show_ns, sum};
 
 use crate::report::compare::Comparison;
 use crate::report::figures::{Figures, Port};
-use crate::report::{header, judged, preflight, wires as interfaces};
+use crate::report::{header, judged, or_dash, preflight, wires as interfaces};
 
 use super::table::table;
 
@@ -184,12 +184,9 @@ pub(super) fn hosts(record: &Record) -> Markup {
             .filter_map(|one| one.busiest_core)
             .reduce(f64::max);
         let again = sum(measured().map(|one| one.retransmits));
-        let drops =
-            sum(measured()
-                .flat_map(|one| one.interfaces.iter().map(|(_, counters)| counters.drops)));
-        let errors =
-            sum(measured()
-                .flat_map(|one| one.interfaces.iter().map(|(_, counters)| counters.errors)));
+        let interfaces = || measured().flat_map(|one| &one.interfaces);
+        let drops = sum(interfaces().map(|(_, counters)| counters.drops));
+        let errors = sum(interfaces().map(|(_, counters)| counters.errors));
         // A counter that the driver does not report is a dash, not zero.
         let told = [
             |all: &InterfaceCounters| all.crc_errors,
@@ -198,13 +195,8 @@ pub(super) fn hosts(record: &Record) -> Markup {
             |all: &InterfaceCounters| all.pauses_sent,
         ]
         .map(|of| {
-            let all: Vec<u64> = measured()
-                .flat_map(|one| one.interfaces.iter().filter_map(|(_, all)| of(all)))
-                .collect();
-            match all.is_empty() {
-                true => "-".to_owned(),
-                false => sum(all.into_iter()).to_string(),
-            }
+            let all = interfaces().filter_map(|(_, all)| of(all));
+            or_dash(all.reduce(u64::saturating_add).map(|sum| sum.to_string()))
         });
         let spec = &record.plan.nodes[node];
         let at = [&spec.switch, &spec.switch_port, &spec.group];
@@ -303,12 +295,10 @@ pub(super) fn tests(record: &Record) -> Markup {
             }
         }
     };
-    let tests = match &record.outcome {
-        Outcome::Acceptance(acceptance) if record.outcome.has_begun() => &acceptance.tests,
-        Outcome::Acceptance(_) | Outcome::Linktest(_) | Outcome::Latency(_) | Outcome::Imb(_) => {
-            return html! {};
-        }
-    };
+    let tests = record.tests();
+    if tests.is_empty() {
+        return html! {};
+    }
     html! {
         section #tests {
             h2 { "Tests" }

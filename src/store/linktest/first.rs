@@ -55,15 +55,10 @@ pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileEr
         if expected != stream.left() as u128 {
             return Err(stream.wrong_length(expected));
         }
-        let times_s = stream.many(ranks, |stream| stream.f64("time"))?;
-        let access = stream.many(ranks, |stream| stream.i32("access pattern"))?;
-        let access = access
-            .iter()
-            .map(|one| u64::try_from(*one).unwrap_or(u64::MAX));
         let all = if file.header.all_to_all { ranks } else { 0 };
         let own = RankSet {
-            times_s,
-            access: access.collect(),
+            times_s: stream.many(ranks, |stream| stream.f64("time"))?,
+            access: stream.many(ranks, |stream| unsigned(stream, "access pattern"))?,
             all_to_all_s: stream.many(all, |stream| stream.f64("time from all to all"))?,
         };
         let retests = match task {
@@ -100,11 +95,14 @@ fn of_task(task: usize, ranks: usize, all_to_all: bool) -> u128 {
     12 * ranks + all + retests
 }
 
+/// Reads a number that is stored with a sign; a negative one becomes the largest.
+fn unsigned(stream: &mut Stream<'_>, what: &'static str) -> Result<u64, LinktestFileError> {
+    Ok(u64::try_from(stream.i32(what)?).unwrap_or(u64::MAX))
+}
+
 /// Reads the links that were measured again; the others have zeros.
 fn retests(stream: &mut Stream<'_>, ranks: usize) -> Result<Vec<Retest>, LinktestFileError> {
-    let mut all = stream.retests(ranks, |stream| {
-        Ok(u64::try_from(stream.i32("rank")?).unwrap_or(u64::MAX))
-    })?;
+    let mut all = stream.retests(ranks, |stream| unsigned(stream, "rank"))?;
     all.retain(|one| one.old_s > 0.0);
     Ok(all)
 }

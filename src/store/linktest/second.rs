@@ -2,7 +2,7 @@
 
 use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet};
 use super::stream::{LinktestFileError, Stream, TAG};
-use crate::store::sion::{Container, SionError};
+use crate::store::sion::{Container, SionError, padded};
 
 const END: &[u8] = b"END_BLOCK";
 const HASH_BYTES: usize = 41;
@@ -53,38 +53,27 @@ fn header(stream: &mut Stream<'_>) -> Result<(Header, u64), LinktestFileError> {
     let version = stream.version([2, 1])?;
     let git_hash = stream.text("commit", HASH_BYTES)?;
     let bytes = usize::try_from(stream.u32("length of the mode")?).unwrap_or(usize::MAX);
-    let mode = stream.text("mode", bytes)?;
-    let mut flag = || Ok::<bool, LinktestFileError>(stream.u8("a flag")? != 0);
-    let (all_to_all, bidirectional, unidirectional, bisection) =
-        (flag()?, flag()?, flag()?, flag()?);
-    let mut unknown = [0; 9];
-    unknown.copy_from_slice(stream.take("nine flags", 9)?);
-    let messages = stream.u64("number of messages")?;
-    let message_bytes = stream.u64("size of messages")?;
-    let warmups = stream.u64("number of warm-up messages")?;
-    let collect = stream.u64("a number that is not used any more")?;
-    let retests = few(stream, "number of retests", MOST_RETESTS)?;
-    let buffers = stream.u64("number of buffers")?;
-    let buffer_seed = stream.u64("seed of buffers")?;
-    let rank_orders = few(stream, "number of orders", MOST_ORDERS)?;
-    let header = Header {
+    // Fields are read in the order of the stream.
+    let mut header = Header {
         version,
         git_hash,
-        mode,
-        all_to_all,
-        bidirectional,
-        unidirectional,
-        bisection,
-        unknown,
-        messages,
-        message_bytes,
-        warmups,
-        collect,
-        buffers,
-        buffer_seed,
-        rank_orders,
-        rank_seed: stream.u64("seed of orders")?,
+        mode: stream.text("mode", bytes)?,
+        all_to_all: stream.u8("a flag")? != 0,
+        bidirectional: stream.u8("a flag")? != 0,
+        unidirectional: stream.u8("a flag")? != 0,
+        bisection: stream.u8("a flag")? != 0,
+        unknown: stream.take("nine flags", 9)?.try_into().unwrap_or_default(),
+        messages: stream.u64("number of messages")?,
+        message_bytes: stream.u64("size of messages")?,
+        warmups: stream.u64("number of warm-up messages")?,
+        collect: stream.u64("a number that is not used any more")?,
+        ..Header::default()
     };
+    let retests = few(stream, "number of retests", MOST_RETESTS)?;
+    header.buffers = stream.u64("number of buffers")?;
+    header.buffer_seed = stream.u64("seed of buffers")?;
+    header.rank_orders = few(stream, "number of orders", MOST_ORDERS)?;
+    header.rank_seed = stream.u64("seed of orders")?;
     Ok((header, retests))
 }
 
@@ -130,31 +119,25 @@ fn opening(
     ranks: usize,
     retests: u64,
 ) -> Result<DataSet, LinktestFileError> {
-    let started = stream.text("start", DATE_BYTES)?;
-    let least_s = stream.f64("least time")?;
-    let mean_s = stream.f64("mean time")?;
-    let most_s = stream.f64("greatest time")?;
-    let all_to_all_s = match header.all_to_all {
-        true => Some([
-            stream.f64("least time from all to all")?,
-            stream.f64("mean time from all to all")?,
-            stream.f64("greatest time from all to all")?,
-        ]),
-        false => None,
-    };
-    let own = rank_set(stream, header, ranks)?;
     // `check_length` has shown that the stream holds all of this.
-    let count = usize::try_from(retests).unwrap_or(0);
-    let retests = stream.retests(count, |stream| stream.u64("rank"))?;
+    let retests = usize::try_from(retests).unwrap_or(0);
+    // Fields are read in the order of the stream.
     Ok(DataSet {
-        started,
+        started: stream.text("start", DATE_BYTES)?,
+        least_s: stream.f64("least time")?,
+        mean_s: stream.f64("mean time")?,
+        most_s: stream.f64("greatest time")?,
+        all_to_all_s: match header.all_to_all {
+            true => Some([
+                stream.f64("least time from all to all")?,
+                stream.f64("mean time from all to all")?,
+                stream.f64("greatest time from all to all")?,
+            ]),
+            false => None,
+        },
+        ranks: vec![rank_set(stream, header, ranks)?],
+        retests: stream.retests(retests, |stream| stream.u64("rank"))?,
         ended: stream.text("end", DATE_BYTES)?,
-        least_s,
-        mean_s,
-        most_s,
-        all_to_all_s,
-        ranks: vec![own],
-        retests,
     })
 }
 
@@ -264,11 +247,4 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&bytes.to_le_bytes());
     out.extend_from_slice(text.as_bytes());
     out.push(0);
-}
-
-/// Text in `bytes` bytes, the last of them a NUL.
-fn padded(text: &str, bytes: usize) -> Vec<u8> {
-    let mut padded: Vec<u8> = text.bytes().take(bytes - 1).collect();
-    padded.resize(bytes, 0);
-    padded
 }

@@ -1,6 +1,5 @@
 //! The kernel's statistics of a TCP connection.
 
-use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::libc;
@@ -14,14 +13,12 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
     get_raw(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw).ok()?;
     // Offsets of struct tcp_info in linux/tcp.h, which only ever grows at its end.
     let word = |offset: usize| {
-        let mut bytes = [0; size_of::<u32>()];
-        bytes.copy_from_slice(&raw[offset..offset + 4]);
-        u64::from(u32::from_ne_bytes(bytes))
+        let bytes = raw[offset..].first_chunk();
+        bytes.map_or(0, |bytes| u64::from(u32::from_ne_bytes(*bytes)))
     };
     let long = |offset: usize| {
-        let mut bytes = [0; size_of::<u64>()];
-        bytes.copy_from_slice(&raw[offset..offset + 8]);
-        u64::from_ne_bytes(bytes)
+        let bytes = raw[offset..].first_chunk();
+        bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
     };
     Some(TcpInfo {
         retransmits: word(100),

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::record::{Live, LiveTest};
+use crate::record::Live;
 use crate::report::format::Format;
 use crate::units::{show_age, show_gbit};
 use crate::web::app::App;
@@ -64,7 +64,8 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
                 li { b #total { (show_gbit(total as f64 / 1e9)) } span { "Gbit/s received by all nodes" } }
                 li { b #least { @match least { Some((rate, _)) => { (show_gbit(*rate as f64 / 1e9)) } None => { "-" } } }
                     span { "Gbit/s, the least: " span #leastname { @if let Some((_, name)) = least { (name) } } } }
-                li { b #test { (test_text(live.test.as_ref())) } span #what { (live.test.as_ref().map_or("", |test| test.what.as_str())) } }
+                li { b #test { @match &live.test { Some(test) => { "test " (test.number) " of " (test.of) } None => { "-" } } }
+                    span #what { (live.test.as_ref().map_or("", |test| test.what.as_str())) } }
             }
             h2 { "Rate" }
             (course(&live))
@@ -89,13 +90,6 @@ fn stage_text(state: &State, live: &Live) -> String {
         _ if live.stage.is_empty() => "starting".to_owned(),
         _ => live.stage.clone(),
     }
-}
-
-fn test_text(test: Option<&LiveTest>) -> String {
-    test.map_or_else(
-        || "-".to_owned(),
-        |test| format!("test {} of {}", test.number, test.of),
-    )
 }
 
 /// Fraction of the planned data time that is over, from 0 to 1.

@@ -35,8 +35,7 @@ pub(super) fn differs(expected: &[u8], came: &[u8]) -> Option<Wrong> {
     let items = expected
         .chunks(FILE_ITEM_BYTES)
         .zip(came.chunks(FILE_ITEM_BYTES));
-    let mut wrong = items.enumerate().filter(|(_, (one, other))| one != other);
-    let (item, (one, other)) = wrong.next()?;
+    let (item, (one, other)) = items.enumerate().find(|(_, (one, other))| one != other)?;
     let (one, other) = (number(one), number(other));
     let against = f64::from(one.max(1));
     Some(Wrong {

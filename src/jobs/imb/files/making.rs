@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use crate::jobs::imb::PlayerError;
 use crate::plan::collective::Algorithm;
@@ -54,10 +55,8 @@ fn fresh(place: &Place, readable: bool) -> io::Result<[u8; MARK_BYTES]> {
             Ok(()) | Err(_) => {}
         }
     }
-    let mut file = File::options()
-        .write(true)
-        .create_new(true)
-        .open(&place.file)?;
+    let create = |path: &Path| File::options().write(true).create_new(true).open(path);
+    let mut file = create(&place.file)?;
     if readable {
         const PIECE: usize = 1 << 20;
         let mut at = 0;
@@ -74,10 +73,7 @@ fn fresh(place: &Place, readable: bool) -> io::Result<[u8; MARK_BYTES]> {
     }
     let mut mark = [0; MARK_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut mark)?;
-    let mut pointer = File::options()
-        .write(true)
-        .create_new(true)
-        .open(&place.pointer)?;
+    let mut pointer = create(&place.pointer)?;
     pointer.write_all(&0_u64.to_le_bytes())?;
     pointer.write_all(&mark)?;
     Ok(mark)
