@@ -305,7 +305,7 @@ fn a_killed_test_leaves_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let told = folder.path().join("spaces");
     let mut owner = std::process::Command::new(std::env::current_exe().expect("a test has one"))
-        .args(["--exact", "a_killed_test_leaves_nothing"])
+        .args(["--exact", "selftest::a_killed_test_leaves_nothing"])
         .env(OWNER, &told)
         .stdout(std::process::Stdio::null())
         .spawn()
