@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-/// A table with a row of headings, which scrolls by itself where the page is narrow.
+/// A table with a row of headings. On a narrow screen the table scrolls, not the page.
 pub(super) fn table(head: Markup, rows: Markup) -> Markup {
     html! {
         div .wide {

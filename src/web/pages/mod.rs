@@ -93,7 +93,7 @@ pub(super) fn login(
 ) -> Markup {
     let body = html! {
         h1 { "Log in" }
-        p .note { "Starting and cancelling runs needs the token of this site. Whoever looks after it has it: it stands in the file that web.toml names." }
+        p .note { "Starting and cancelling runs needs this site's token. Ask the person who runs the site: the token is in the file that web.toml names." }
         @if let Some(complaint) = complaint { p role="alert" .complaint { (complaint) "." } }
         form .fields method="post" action={ (app.base) "/login" } {
             @if let Some(run) = run { input type="hidden" name="run" value=(run); }
