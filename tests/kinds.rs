@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use pipebench::internals::record::{Live, Record};
+use pipebench::internals::record::{Live, Outcome, Record};
 use pipebench::internals::report::json;
 use whole::{PIPEBENCH, alone};
 
@@ -17,6 +17,8 @@ struct Kind {
     name: &'static str,
     little: &'static str,
     much: &'static str,
+    /// A command that measures several parts, and what the journal says after the first one.
+    parts: (&'static str, &'static str),
     table: &'static str,
 }
 
@@ -25,24 +27,37 @@ const KINDS: [Kind; 4] = [
         name: "acceptance",
         little: "--time 300ms --warmup 100ms --pattern rotate",
         much: "--time 60s",
+        parts: ("--time 2s --warmup 100ms --pattern rotate", "test"),
         table: "table.csv",
     },
     Kind {
         name: "linktest",
         little: "linktest -m tcp -n 20 -s 4K --no-sion-file",
         much: "linktest -m tcp -n 20 -s 4K --no-sion-file --min-runtime 60",
+        parts: (
+            "linktest -m tcp -n 20 -s 4K --no-sion-file --min-iterations 200 --num-randomize-tasks 2",
+            "measured_round",
+        ),
         table: "links.csv",
     },
     Kind {
         name: "latency",
         little: "latency run f.toml --map order --wait sleep",
         much: "latency run f.toml --map order --wait sleep --pings 1000000",
+        parts: (
+            "latency run f.toml --map order --wait sleep --pings 1000000",
+            "hosts",
+        ),
         table: "cables.csv",
     },
     Kind {
         name: "imb",
         little: "imb PingPong --msglog 2:4 --iter 20",
         much: "imb PingPong Exchange --msglog 2:20 --iter 1000000,100000",
+        parts: (
+            "imb PingPong Exchange --msglog 3:3 --iter 20000",
+            "measured_table",
+        ),
         table: "patterns.csv",
     },
 ];
@@ -229,10 +244,14 @@ impl Try {
         assert!(!record.command.iter().any(|word| word.contains("parent")));
     }
 
-    /// A launching side that is killed leaves what was measured until then.
-    fn journal(&self) {
+    /// Starts a run, and kills its launching side as soon as its journal has `text`. Returns the run's folder.
+    fn killed(&self, words: &str, text: &str) -> PathBuf {
         alone::wait();
-        let words = format!("{} --hosts local:3 --folder killed", self.kind.much);
+        let parent = self.folder.join("results");
+        if parent.exists() {
+            std::fs::remove_dir_all(&parent).expect("removed");
+        }
+        let words = format!("{words} --hosts local:3 --folder results");
         let mut run = Command::new(PIPEBENCH)
             .current_dir(&self.folder)
             .args(words.split_whitespace())
@@ -240,18 +259,23 @@ impl Try {
             .stderr(std::process::Stdio::null())
             .spawn()
             .expect("it starts");
-        let journal = || -> Option<String> {
-            let mut runs = std::fs::read_dir(self.folder.join("killed")).ok()?;
-            let journal = runs.next()?.ok()?.path().join("journal.jsonl");
-            std::fs::read_to_string(journal).ok()
+        let has_text = || -> Option<bool> {
+            let run = std::fs::read_dir(&parent).ok()?.next()?.ok()?.path();
+            let journal = std::fs::read_to_string(run.join("journal.jsonl")).ok()?;
+            Some(journal.contains(&format!("\"{text}\":")))
         };
-        whole::wait_until("the journal is opened", Duration::from_secs(20), || {
-            journal().is_some_and(|text| text.contains("\"hosts\":"))
-        });
+        whole::wait_until(text, Duration::from_secs(20), || has_text() == Some(true));
         let pid = i32::try_from(run.id()).expect("a process");
         whole::send(pid, Signal::SIGKILL);
         run.wait().expect("it has ended");
-        let journal = journal().expect("a journal");
+        alone::wait();
+        run_of(&self.folder)
+    }
+
+    /// A launching side that is killed leaves what was measured until then.
+    fn journal(&self) {
+        let run = self.killed(self.kind.much, "hosts");
+        let journal = std::fs::read_to_string(run.join("journal.jsonl")).expect("a journal");
         let opening = journal.lines().find(|line| line.contains("\"journal\""));
         let opening: serde_json::Value =
             serde_json::from_str(opening.expect("an opening")).expect("JSON");
@@ -260,7 +284,59 @@ impl Try {
             "{opening}"
         );
         assert!(opening["seal"].is_string());
-        alone::wait();
+    }
+
+    /// A run whose launching side was killed goes on after its last whole part.
+    fn resume(&self) {
+        let (words, part) = self.kind.parts;
+        let run = self.killed(words, part);
+        let name = run.file_name().expect("a name").to_string_lossy();
+        let journal = std::fs::read_to_string(run.join("journal.jsonl")).expect("a journal");
+        let words = format!("{words} --hosts local:3 --folder results --resume {name}");
+        if self.kind.name == "latency" {
+            let (_, err) = said(&self.folder, &words, &[2]);
+            assert!(err.contains("measured in one go"), "{err}");
+            return;
+        }
+        let (_, err) = said(&self.folder, &format!("{words} --dry-run"), &[0]);
+        assert_eq!(err, "");
+        said(
+            &self.folder,
+            &format!("{words} --json whole.json"),
+            MEASURED,
+        );
+        let text = std::fs::read_to_string(self.folder.join("whole.json")).expect("a record");
+        let record = json::read(&text).expect("a record");
+        assert_eq!(record.resumed.as_deref(), Some(&*name));
+        assert!(record.outcome.is_complete());
+        let parts = |outcome| -> Vec<serde_json::Value> {
+            let (list, least) = match outcome {
+                Outcome::Acceptance(record) => (serde_json::to_value(record.tests), 2),
+                Outcome::Linktest(record) => (serde_json::to_value(record.rounds), 400),
+                Outcome::Latency(_) => panic!("it cannot be resumed"),
+                Outcome::Imb(record) => (serde_json::to_value(record.tables), 3),
+            };
+            let list = list.expect("JSON").as_array().expect("a list").clone();
+            assert!(list.len() >= least, "{} parts", list.len());
+            list
+        };
+        let parts = parts(record.outcome);
+        let of_journal = journal.lines().filter_map(|line| {
+            let mut line: serde_json::Value = serde_json::from_str(line).ok()?;
+            line.get_mut(part).map(serde_json::Value::take)
+        });
+        let of_journal: Vec<_> = of_journal.collect();
+        assert!(!of_journal.is_empty() && of_journal.len() < parts.len());
+        for (known, now) in of_journal.iter().zip(&parts) {
+            assert_eq!(known, now);
+        }
+        assert!(!of_journal.contains(&parts[of_journal.len()]));
+        let other = format!("{} --hosts local:3 --resume whole.json", self.kind.little);
+        let (_, err) = said(&self.folder, &other, &[2]);
+        assert!(
+            err.contains("is whole: there is nothing to go on with"),
+            "{err}"
+        );
     }
 
     fn keep_going(&self) {
@@ -279,7 +355,7 @@ impl Try {
 fn every_kind_has_what_the_table_says() {
     let table = table();
     type Test = fn(&Try);
-    let tries: [(&str, Test); 8] = [
+    let tries: [(&str, Test); 9] = [
         ("`--dry-run`", Try::dry_run),
         ("`--folder`: record, table, summary", Try::folder),
         (
@@ -291,12 +367,14 @@ fn every_kind_has_what_the_table_says() {
         ("live document", Try::live),
         ("journal", Try::journal),
         ("`--keep-going`", Try::keep_going),
+        ("`--resume`", Try::resume),
     ];
-    let refused = [("`--samples`", "--samples x"), ("`--resume`", "--resume x")];
-    let known: Vec<&str> = tries.iter().map(|(ability, _)| *ability).collect();
-    let known: Vec<&str> = known.into_iter().chain(refused.map(|one| one.0)).collect();
     for (ability, _) in table.keys() {
-        assert!(known.contains(&ability.as_str()), "{ability} has no test");
+        let mut known = tries
+            .iter()
+            .map(|(ability, _)| *ability)
+            .chain(["`--samples`"]);
+        assert!(known.any(|known| known == ability), "{ability} has no test");
     }
     for kind in &KINDS {
         let folder = folder();
@@ -306,15 +384,19 @@ fn every_kind_has_what_the_table_says() {
         };
         let cell = |ability: &str| &table[&(ability.to_owned(), kind.name.to_owned())];
         for (ability, test) in &tries {
-            assert!(cell(ability).starts_with("yes"), "{ability} {}", kind.name);
+            let is_refused = (*ability, kind.name) == ("`--resume`", "latency");
+            assert_eq!(
+                cell(ability).starts_with("yes"),
+                !is_refused,
+                "{ability} {}",
+                kind.name
+            );
             test(&one);
         }
-        for (ability, option) in refused {
-            if cell(ability).starts_with("no: ") {
-                let words = format!("{} --hosts local:3 {option}", kind.little);
-                let (_, err) = said(folder.path(), &words, &[2]);
-                assert_eq!(err.lines().count(), 1, "{err}");
-            }
+        if cell("`--samples`").starts_with("no: ") {
+            let words = format!("{} --hosts local:3 --samples x", kind.little);
+            let (_, err) = said(folder.path(), &words, &[2]);
+            assert_eq!(err.lines().count(), 1, "{err}");
         }
     }
 }

@@ -11,9 +11,16 @@ use super::terminal::refuse;
 
 /// Runs the check; returns the exit code.
 pub(super) fn run(words: &PlainArguments) -> Result<u8, u8> {
-    if words.results.baseline.is_some() {
-        let text = "a check measures nothing that can be compared: leave out --baseline";
-        return Err(refuse(&text));
+    let results = &words.results;
+    for (option, given) in [
+        ("--baseline", &results.baseline),
+        ("--resume", &results.resume),
+    ] {
+        if given.is_some() {
+            return Err(refuse(&format!(
+                "a check measures no rates: leave out {option}"
+            )));
+        }
     }
     // Every pair is measured once, as briefly as possible.
     let arguments = PlainArguments {

@@ -19,6 +19,7 @@ use super::process::{end_with, now_ms, random_digits, stand_by};
 use super::progress::Progress;
 use super::report::{self, Kept};
 use super::resolve::{self, RunSpec, UsageError};
+use super::resume;
 use super::samples::Samples;
 use super::sion;
 use super::terminal::{Terminal, complain, fail, refuse};
@@ -70,10 +71,13 @@ pub(super) fn drive(
     let folder = output.folder.unwrap_or(Path::new("."));
     let named = output.words.baseline.as_deref();
     let before = named.map(|name| report::read(name, folder)).transpose()?;
-    let spec = request(before.as_ref()).map_err(|error| refuse(&error))?;
+    let mut spec = request(before.as_ref()).map_err(|error| refuse(&error))?;
     let before = before.as_ref().map(|kept| &kept.record);
     if let Some(refusal) = before.and_then(|it| compared::refusal(it, &spec.plan.work)) {
         return Err(refuse(&format!("--baseline: {refusal}")));
+    }
+    if let Some(name) = &output.words.resume {
+        resume::go_on(&mut spec, name, folder).map_err(|error| refuse(&error))?;
     }
     let output = Output {
         baseline: before.or(output.baseline),

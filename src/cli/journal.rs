@@ -9,7 +9,9 @@ use crate::controller::{Observer, RunEvent};
 use crate::plan::RunPlan;
 use crate::plan::imb::Table;
 use crate::plan::job::Round;
-use crate::record::{HostRecord, LineRecord, PairTime, Second, TestRecord};
+use crate::record::{
+    HostRecord, LineRecord, PairTime, RoundRecord, Second, TableRecord, TestRecord,
+};
 use crate::stats::series::Sum;
 use crate::store::runs::JOURNAL;
 use crate::store::{Growing, StoreError};
@@ -33,7 +35,7 @@ pub(super) struct Identity {
 
 /// A line of the journal.
 #[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "snake_case")]
 enum Entry<'a> {
     Notice(&'a str),
     Minute(&'a Minute),
@@ -42,6 +44,8 @@ enum Entry<'a> {
     Times(&'a [PairTime]),
     Table(&'a Table),
     Line(&'a LineRecord),
+    MeasuredRound(&'a RoundRecord),
+    MeasuredTable(&'a TableRecord),
     #[serde(untagged)]
     Opening {
         journal: u32,
@@ -144,6 +148,8 @@ impl Observer for Journal {
             RunEvent::Step { times, .. } => append(file, &Entry::Times(times), false),
             RunEvent::Table { table, .. } => append(file, &Entry::Table(table), false),
             RunEvent::Line { line, .. } => append(file, &Entry::Line(line), false),
+            RunEvent::Rounded(round) => append(file, &Entry::MeasuredRound(round), true),
+            RunEvent::Tabled(table) => append(file, &Entry::MeasuredTable(table), true),
             RunEvent::Stage(_)
             | RunEvent::Test { .. }
             | RunEvent::Samples(_)

@@ -135,6 +135,8 @@ impl Observer for LiveDocument {
             RunEvent::Samples(samples) => return self.samples(samples),
             RunEvent::Tested(_)
             | RunEvent::Round(_)
+            | RunEvent::Rounded(_)
+            | RunEvent::Tabled(_)
             | RunEvent::Line { .. }
             | RunEvent::Held(_) => return,
         }

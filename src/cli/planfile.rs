@@ -21,8 +21,8 @@ const FILE_VERSION: u32 = 1;
 pub(super) const TEMPLATE: &str = include_str!("plan.toml");
 
 /// Options that make no sense in a plan, since they concern only the launching side.
-const NOT_IN_PLANS: [&str; 8] = [
-    "version", "verbose", "help", "hold", "dry-run", "quiet", "json", "csv",
+const NOT_IN_PLANS: [&str; 9] = [
+    "version", "verbose", "help", "hold", "dry-run", "quiet", "json", "csv", "resume",
 ];
 /// Options that a test can set. All other options belong to the run.
 const OF_TESTS: [&str; 12] = [

@@ -218,7 +218,11 @@ impl Observer for Progress<'_> {
             RunEvent::Table { imb, table, .. } => self.table(imb, table),
             RunEvent::Line { imb, table, line } => self.line(imb, table, line),
             RunEvent::Held(at) => self.terminal.held(at.name()),
-            RunEvent::Test { .. } | RunEvent::Samples(_) | RunEvent::Tested(_) => {}
+            RunEvent::Test { .. }
+            | RunEvent::Samples(_)
+            | RunEvent::Tested(_)
+            | RunEvent::Rounded(_)
+            | RunEvent::Tabled(_) => {}
         }
     }
 }

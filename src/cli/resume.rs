@@ -1,20 +1,21 @@
-//! Resumes a run that broke off: takes over its complete tests and runs the rest.
+//! Resumes a run that broke off: takes over its whole parts and measures the rest.
 
 use std::path::Path;
 
 use launcher::Program;
 use serde::Deserialize;
 
+use crate::controller;
 use crate::outside;
-use crate::plan::{PLAN_VERSION, Purpose, RunPlan, seal};
-use crate::record::{Resumed, TestRecord};
+use crate::plan::{PLAN_VERSION, RunPlan, seal};
+use crate::record::{Outcome, Resumed, RoundRecord, TableRecord, TestRecord};
 use crate::report::json;
 use crate::store::runs;
 use crate::units::show_bytes;
 
 use super::resolve::RunSpec;
 
-/// A line of a journal: its opening, or a test.
+/// A line of a journal: its opening, or a part that was measured.
 #[derive(Deserialize)]
 struct Line {
     token: Option<String>,
@@ -22,6 +23,8 @@ struct Line {
     plan: Option<RunPlan>,
     seal: Option<String>,
     test: Option<TestRecord>,
+    measured_round: Option<RoundRecord>,
+    measured_table: Option<TableRecord>,
 }
 
 /// A line of a journal with a plan of any version.
@@ -40,75 +43,49 @@ struct Earlier {
     name: String,
     plan: RunPlan,
     seal: Option<String>,
-    tests: Vec<TestRecord>,
+    outcome: Outcome,
     /// True if it ended without failures.
     whole: bool,
 }
 
-/// Makes a request begin after the last complete test of a run. Fails if the run does not match the spec.
+/// Makes a request begin after the last whole part of a run. Fails if the run does not match the spec.
 pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(), String> {
     let earlier = read(name, folder)?;
-    let run = &earlier.name;
+    let run = earlier.name;
+    if earlier.whole {
+        return Err(format!("{run} is whole: there is nothing to go on with"));
+    }
+    let cannot = |why: &str| format!("{run} cannot go on: {why}");
     let program =
         Program::current().map_err(|error| format!("cannot read the own executable: {error}"))?;
     let now = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digest);
-    let then = earlier
-        .seal
-        .ok_or_else(|| format!("{run} was not made by a plan that was sealed"))?;
+    let then = earlier.seal.ok_or_else(|| cannot("it was not sealed"))?;
     if let Some((then, now)) = seal::difference(&then, &now) {
-        return Err(format!(
-            "{run} cannot go on: it was made with {then:?}, now it is {now:?}"
-        ));
+        return Err(cannot(&format!(
+            "it was made with {then:?}, now it is {now:?}"
+        )));
     }
     let labels = |plan: &RunPlan| -> Vec<String> {
         plan.nodes.iter().map(|node| node.label.clone()).collect()
     };
     if labels(&earlier.plan) != labels(&spec.plan) {
-        return Err(format!("{run} cannot go on: hosts were left out of it"));
+        return Err(cannot("hosts were left out of it"));
     }
-    // Tests count in the plan's order and without gaps. Second looks at suspects are repeated.
-    let is_planned = |test: &&TestRecord| {
-        earlier
-            .plan
-            .tests()
-            .get(test.test)
-            .is_some_and(|plan| plan.purpose != Purpose::Isolated)
-    };
-    let nodes = spec.plan.nodes.len();
-    let fits = |test: &TestRecord| {
-        let ends = test
-            .links
-            .iter()
-            .flat_map(|link| [link.lane.from, link.lane.to]);
-        test.nodes.len() == nodes && ends.max().is_none_or(|most| most < nodes)
-    };
-    let whole = |(number, test): &(usize, &TestRecord)| {
-        let all_here = test.nodes.iter().all(Option::is_some);
-        test.complete && test.test == *number && all_here && fits(test)
-    };
-    let tests: Vec<TestRecord> = earlier
-        .tests
-        .iter()
-        .filter(is_planned)
-        .enumerate()
-        .take_while(whole)
-        .map(|(_, test)| test.clone())
-        .collect();
-    if earlier.whole {
-        return Err(format!("{run} is whole: there is nothing to go on with"));
+    if !earlier.outcome.is_of(&spec.plan.work) {
+        return Err(cannot("it measured something else"));
     }
-    if tests.is_empty() {
-        return Err(format!("{run} has no whole test: begin anew"));
-    }
+    let outcome = controller::whole_parts(&spec.plan, &earlier.outcome)
+        .map_err(|why| cannot(&format!("{why} (leave out --resume)")))?;
+    let (count, part) = outcome.parts();
+    spec.notes.push(format!(
+        "going on with {run}, {count} {part}s of which are whole"
+    ));
     // The earlier plan also holds the rate limits of links, which were calculated once the hosts were known.
     let own = spec.plan.tests_mut().iter_mut();
-    for (own, then) in own.zip(earlier.plan.tests()).take(tests.len()) {
+    for (own, then) in own.zip(earlier.plan.tests()).take(outcome.tests().len()) {
         own.clone_from(then);
     }
-    spec.resumed = Some(Resumed {
-        run: earlier.name,
-        tests,
-    });
+    spec.resumed = Some(Resumed { run, outcome });
     Ok(())
 }
 
@@ -120,7 +97,7 @@ fn read(name: &str, folder: &Path) -> Result<Earlier, String> {
                 json::read_owned(text).map_err(|error| format!("{}: {error}", path.display()))?;
             Ok(Earlier {
                 name: runs::name_of(&path),
-                tests: record.tests().to_vec(),
+                outcome: record.outcome,
                 plan: record.plan,
                 seal: record.seal,
                 whole: record.troubles.is_empty(),
@@ -137,7 +114,7 @@ fn read(name: &str, folder: &Path) -> Result<Earlier, String> {
 fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
     let mut earlier: Option<Earlier> = None;
     let mut needs_bytes = 0;
-    for (number, line) in text.lines().enumerate() {
+    for line in text.lines() {
         // Each line may need as much as a record, and so may all lines together.
         needs_bytes += outside::needs_bytes(line);
         if needs_bytes > outside::MOST_BYTES {
@@ -147,7 +124,7 @@ fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
             ));
         }
         // The last line can be cut off.
-        let Ok(line) = outside::read_but::<Line>(line.as_bytes(), &json::LINES) else {
+        let Ok(mut line) = outside::read_but::<Line>(line.as_bytes(), &json::LINES) else {
             if let Ok(Versioned { plan }) = outside::read(line.as_bytes())
                 && plan.version != PLAN_VERSION
             {
@@ -158,23 +135,30 @@ fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
             }
             continue;
         };
-        if let (Some(plan), Some(_), Some(_)) = (line.plan, line.token, line.started_ms) {
+        if let (Some(plan), Some(_), Some(_)) = (line.plan.take(), &line.token, line.started_ms) {
+            plan.check().map_err(|error| format!("{name}: {error}"))?;
             earlier = Some(Earlier {
                 name: name.clone(),
+                outcome: Outcome::open(&plan.work),
                 plan,
                 seal: line.seal,
                 whole: false,
-                tests: Vec::new(),
             });
-        } else if let Some(test) = line.test {
-            let open = earlier.as_mut().ok_or_else(|| {
-                format!(
-                    "{name}: line {} of its journal comes before the plan",
-                    number + 1
-                )
-            })?;
-            open.tests.push(test);
+        } else if let Some(open) = &mut earlier {
+            line.add_to(&mut open.outcome);
         }
     }
     earlier.ok_or_else(|| format!("{name}: its journal has no plan"))
+}
+
+impl Line {
+    /// Adds the part, if there is one, to the results of its kind.
+    fn add_to(self, outcome: &mut Outcome) {
+        match outcome {
+            Outcome::Acceptance(acceptance) => acceptance.tests.extend(self.test),
+            Outcome::Linktest(linktest) => linktest.rounds.extend(self.measured_round),
+            Outcome::Latency(_) => {}
+            Outcome::Imb(imb) => imb.tables.extend(self.measured_table),
+        }
+    }
 }

@@ -67,6 +67,11 @@ fn prepare(
     is_own: bool,
 ) -> Result<(PlainArguments, RunSpec), String> {
     let name = record.name();
+    if words.results.resume.is_some() {
+        return Err(format!(
+            "a retest of {name} begins anew: leave out --resume"
+        ));
+    }
     let again = |what: &str| {
         let command = record.command.join(" ");
         Err(format!(

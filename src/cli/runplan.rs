@@ -6,20 +6,14 @@ use super::args::{InitArguments, RunArguments};
 use super::drive;
 use super::files::keep_result;
 use super::planfile;
-use super::resume;
 use super::run;
 use super::terminal::refuse;
 
 /// Runs a plan file; returns the exit code.
 pub(super) fn run(words: &RunArguments) -> Result<u8, u8> {
     let read = planfile::read(&words.plan, &words.results);
-    let (arguments, mut spec) = read.map_err(|error| refuse(&error))?;
-    let output = run::output_of(&arguments);
-    if let Some(name) = &words.resume {
-        let folder = output.folder.unwrap_or(Path::new("."));
-        resume::go_on(&mut spec, name, folder).map_err(|error| refuse(&error))?;
-    }
-    drive::drive(&output, |_| Ok(spec))
+    let (arguments, spec) = read.map_err(|error| refuse(&error))?;
+    drive::drive(&run::output_of(&arguments), |_| Ok(spec))
 }
 
 /// Writes the template of a plan file; returns the exit code.

@@ -3,7 +3,9 @@
 use crate::plan::imb::{Imb, Table};
 use crate::plan::linktest::Linktest;
 use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, LineRecord, PairTime, RoundProgress, Second, TestRecord};
+use crate::record::{
+    HostRecord, LineRecord, PairTime, RoundProgress, RoundRecord, Second, TableRecord, TestRecord,
+};
 
 use super::pulse::LinkSample;
 
@@ -43,6 +45,8 @@ pub(crate) enum RunEvent<'a> {
     Samples(&'a [LinkSample]),
     /// A pipeline test has ended.
     Tested(&'a TestRecord),
+    /// All links of a round were measured, and what belongs to it.
+    Rounded(&'a RoundRecord),
     /// A round of messages between pairs of ranks has begun.
     Round(&'a RoundProgress),
     /// All links of a step of a round were measured.
@@ -74,6 +78,8 @@ pub(crate) enum RunEvent<'a> {
         /// The line.
         line: &'a LineRecord,
     },
+    /// A table of patterns has ended.
+    Tabled(&'a TableRecord),
     /// The run pauses at a stage until standard input delivers a line or ends.
     Held(Hold),
 }

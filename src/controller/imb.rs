@@ -13,8 +13,8 @@ use super::run_state::RunState;
 use super::sessions::Halt;
 
 impl RunState<'_> {
-    /// Measures all tables. Keeps the measured ones even if a later one fails.
-    pub(super) fn imb(&mut self, imb: &Imb) -> Result<(), Halt> {
+    /// Measures the tables after those that were taken over. Keeps the measured ones even if a later one fails.
+    pub(super) fn imb(&mut self, imb: &Imb, taken_over: &[TableRecord]) -> Result<(), Halt> {
         let ranks = imb.ranks.count(self.hosts.len());
         let mut record = ImbRecord {
             ranks: self.rank_records(&imb.ranks),
@@ -31,16 +31,27 @@ impl RunState<'_> {
                 number: number + 1,
                 of,
             });
-            let started_ms = self.now_ms();
-            let mut lines = Vec::new();
-            outcome = self.table(imb, &table, (&mut lines, &mut record.ranks), &mut wrong);
-            record.tables.push(TableRecord {
-                table,
-                started_ms,
-                lines,
-            });
-            if outcome.is_err() {
-                break;
+            if let Some(known) = taken_over.get(number) {
+                let table = &table;
+                for line in &known.lines {
+                    self.observer.see(RunEvent::Line { imb, table, line });
+                }
+                record.tables.push(known.clone());
+            } else {
+                let started_ms = self.now_ms();
+                let mut lines = Vec::new();
+                outcome = self.table(imb, &table, (&mut lines, &mut record.ranks), &mut wrong);
+                record.tables.push(TableRecord {
+                    table,
+                    started_ms,
+                    lines,
+                });
+                if outcome.is_err() {
+                    break;
+                }
+            }
+            if let Some(table) = record.tables.last() {
+                self.observer.see(RunEvent::Tabled(table));
             }
         }
         record.complete = outcome.is_ok();

@@ -6,10 +6,8 @@ use launcher::hosts::Host;
 
 use crate::exit;
 use crate::judge::closing::{Ended, close};
-use crate::plan::{RunPlan, Work};
-use crate::record::{
-    self, AcceptanceRecord, Measured, Outcome, RECORD_VERSION, Record, Trouble, TroubleKind,
-};
+use crate::plan::RunPlan;
+use crate::record::{self, Measured, Outcome, RECORD_VERSION, Record, Trouble, TroubleKind};
 use crate::sys::clock;
 
 use super::conditions::Conditions;
@@ -24,8 +22,8 @@ pub(crate) fn run(
     conditions: &Conditions,
     observer: &mut dyn Observer,
 ) -> Record {
-    let taken_over = conditions.resumed.as_ref();
-    let tests = taken_over.map_or_else(Vec::new, |resumed| resumed.tests.clone());
+    let resumed = conditions.resumed.as_ref();
+    let outcome = resumed.map_or_else(|| Outcome::open(&plan.work), |it| it.outcome.clone());
     let mut run = RunState {
         began_ns: clock::monotonic_ns(),
         conditions,
@@ -33,11 +31,8 @@ pub(crate) fn run(
         observer,
         options: conditions.options.clone(),
         hosts: Vec::new(),
-        first: tests.len(),
-        outcome: match &plan.work {
-            Work::Acceptance(_) => Outcome::Acceptance(AcceptanceRecord { tests }),
-            work => Outcome::open(work),
-        },
+        first: outcome.tests().len(),
+        outcome,
         plan,
         missing: Vec::new(),
         order: Vec::new(),
@@ -101,7 +96,7 @@ pub(crate) fn run(
         notices,
         plan,
         seal: conditions.seal.clone(),
-        resumed: taken_over.map(|resumed| resumed.run.clone()),
+        resumed: resumed.map(|resumed| resumed.run.clone()),
         name: conditions.name.clone(),
     }
 }
@@ -122,11 +117,12 @@ impl RunState<'_> {
         {
             return Ok(());
         }
-        match &work {
-            Work::Acceptance(_) => self.acceptance(),
-            Work::Linktest(linktest) => self.linktest(linktest),
-            Work::Latency(latency) => self.latency(latency),
-            Work::Imb(imb) => self.imb(imb),
+        let taken_over = self.outcome.clone();
+        match Measured::of(&work, &taken_over) {
+            Measured::Acceptance(..) => self.acceptance(),
+            Measured::Linktest(linktest, record) => self.linktest(linktest, &record.rounds),
+            Measured::Latency(latency, _) => self.latency(latency),
+            Measured::Imb(imb, record) => self.imb(imb, &record.tables),
         }
     }
 }

@@ -8,7 +8,9 @@ use crate::plan::job::{MOST_ROUNDS, Round};
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::record::{LinktestRecord, Measured, Outcome, PairTime, RetestRecord, RoundRecord};
 use crate::sys::clock;
+use crate::units::sum;
 
+use super::events::RunEvent;
 use super::ranks::Told;
 use super::run_state::RunState;
 use super::sessions::Halt;
@@ -17,10 +19,19 @@ use super::sessions::Halt;
 const MOST_LOOKS: usize = 20;
 
 impl RunState<'_> {
-    /// Measures all rounds, and the links that the judge asks for. Keeps what was measured even if a later part fails.
-    pub(super) fn linktest(&mut self, linktest: &Linktest) -> Result<(), Halt> {
+    /// Measures the rounds after those that were taken over, and the links that the judge asks for. Keeps what was measured even if a later
+    /// part fails.
+    pub(super) fn linktest(
+        &mut self,
+        linktest: &Linktest,
+        taken_over: &[RoundRecord],
+    ) -> Result<(), Halt> {
+        for round in taken_over {
+            self.observer.see(RunEvent::Rounded(round));
+        }
         let mut record = LinktestRecord {
             ranks: self.rank_records(&linktest.ranks),
+            rounds: taken_over.to_vec(),
             ..LinktestRecord::default()
         };
         let outcome = self.rounds(linktest, &mut record);
@@ -32,30 +43,23 @@ impl RunState<'_> {
 
     fn rounds(&mut self, linktest: &Linktest, record: &mut LinktestRecord) -> Result<(), Halt> {
         let ranks = linktest.ranks.count(self.hosts.len());
-        let natural: Vec<usize> = (0..ranks).collect();
+        let took_ms = |round: &RoundRecord| round.ended_ms.saturating_sub(round.started_ms);
+        let earlier_ms = sum(record.rounds.iter().map(took_ms));
         let started_ns = clock::monotonic_ns();
-        let mut iteration = 0;
         loop {
-            for number in 0..linktest.rank_orders.max(1) {
-                let order = match linktest.rank_orders {
-                    0 => natural.clone(),
-                    _ => {
-                        let seed = linktest.rank_seed.wrapping_add(number);
-                        schedule::shuffled(natural.clone(), seed)
-                    }
-                };
-                let round = Round::Whole {
-                    order,
-                    step_seed: linktest.step_seed,
-                };
-                self.whole(linktest, record, iteration, round)?;
-            }
-            iteration += 1;
+            let number = record.rounds.len() as u64;
+            let (iteration, round) = planned(linktest, ranks, number);
             let ran_ns = clock::monotonic_ns() - started_ns;
-            let rounds = record.rounds.len();
-            let enough = iteration >= linktest.min_iterations && ran_ns >= linktest.min_runtime_ns;
-            if enough || rounds as u64 >= MOST_ROUNDS {
+            let ran_ns = earlier_ms.saturating_mul(1_000_000).saturating_add(ran_ns);
+            let is_next = number > 0 && number.is_multiple_of(linktest.rank_orders.max(1));
+            let is_enough =
+                iteration >= linktest.min_iterations && ran_ns >= linktest.min_runtime_ns;
+            if is_next && (is_enough || number >= MOST_ROUNDS) {
                 return Ok(());
+            }
+            self.whole(linktest, record, iteration, round)?;
+            if let Some(round) = record.rounds.last() {
+                self.observer.see(RunEvent::Rounded(round));
             }
         }
     }
@@ -169,6 +173,18 @@ impl RunState<'_> {
         told.note_places(&mut record.ranks);
         (told, outcome)
     }
+}
+
+/// Iteration and plan of a round by its number, from 0.
+pub(super) fn planned(linktest: &Linktest, ranks: usize, number: u64) -> (u64, Round) {
+    let natural: Vec<usize> = (0..ranks).collect();
+    let orders = linktest.rank_orders.max(1);
+    let order = match linktest.rank_orders {
+        0 => natural,
+        _ => schedule::shuffled(natural, linktest.rank_seed.wrapping_add(number % orders)),
+    };
+    let step_seed = linktest.step_seed;
+    (number / orders, Round::Whole { order, step_seed })
 }
 
 /// Changes the last round.

@@ -80,8 +80,8 @@ impl RunState<'_> {
     /// Continues without the nodes that have failed so far, if the user asked for that and enough nodes are left.
     pub(super) fn leave_behind(&mut self, halt: Halt) -> Result<(), Halt> {
         self.sessions.log.note(halt);
-        if self.first > 0 {
-            return Err(Halt::Noted); // Tests that were taken over refer to all nodes by number.
+        if self.conditions.resumed.is_some() {
+            return Err(Halt::Noted); // What was taken over refers to all nodes by number.
         }
         let left = self.sessions.leave_behind().ok_or(Halt::Noted)?;
         self.tell_notices();

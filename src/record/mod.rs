@@ -147,8 +147,8 @@ impl Record {
 pub struct Resumed {
     /// Name of that run.
     pub run: String,
-    /// Its complete tests, which are the first ones of the plan.
-    pub tests: Vec<TestRecord>,
+    /// Its whole parts, which are the first ones of the plan.
+    pub outcome: Outcome,
 }
 
 /// A node without which the run continued.

@@ -187,6 +187,15 @@ pub fn broken_seal(record: &Record) -> Option<String> {
     ))
 }
 
+/// Which results are those of an earlier run, if any.
+pub(crate) fn taken_over(record: &Record) -> Option<String> {
+    let run = record.resumed.as_ref()?;
+    let (_, part) = record.outcome.parts();
+    Some(format!(
+        "the first {part}s are those of {run}, which broke off"
+    ))
+}
+
 /// Lines below the headline: the extent to which the result can be signed, and the faults.
 pub fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
@@ -195,10 +204,7 @@ pub fn lines(record: &Record) -> Vec<String> {
     let loaded = standing.as_ref().and_then(|_| loaded_line(record));
     lines.extend(standing);
     lines.extend(site(record).map(|text| format!("      {text}")));
-    let resumed = record.resumed.as_ref();
-    lines.extend(
-        resumed.map(|run| format!("      the first tests are those of {run}, which broke off")),
-    );
+    lines.extend(taken_over(record).map(|text| format!("      {text}")));
     lines.extend(loaded);
     let faults = || record.sheet.faults.iter();
     for (number, fault) in faults().take(TOLD).enumerate() {

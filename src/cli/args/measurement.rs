@@ -40,6 +40,13 @@ pub(crate) struct Measurement {
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<String>,
 
+    /// Go on with a run that broke off, after its last whole test, round or table
+    ///
+    /// A record, the folder of a run, or the beginning of a run's name in the folder of --folder. Hosts, options and executable must
+    /// be those of that run. Latencies are measured in one go. No default. Example: --resume pb-20261121
+    #[arg(long, value_name = "RUN")]
+    pub resume: Option<String>,
+
     /// Print the result only
     ///
     /// Neither options, hosts, notices nor progress. Example: --quiet

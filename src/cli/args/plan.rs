@@ -8,7 +8,7 @@ use super::Measurement;
 pub(super) const LONG: &str = "Runs what a plan file says: hosts with their switch ports, what was ordered, thresholds, tests, and whose switch it is. `pipebench init` \
     writes one with comments. Its keys are the options of the plain command by their long names; what is wrong is named by line and key.\n\n\
     Thresholds, ports, tests and the tool's digest are hashed before the start: the seal stands on the screen and in the record. \
-    With --resume a run that broke off goes on behind its last whole test.\n\n\
+    With --resume a run that broke off goes on after its last whole test.\n\n\
     Exit codes are those of a run.";
 
 /// Run what a plan file says.
@@ -19,13 +19,6 @@ pub(crate) struct RunArguments {
     /// Example: pipebench run plan.toml
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
-
-    /// Go on with a run that broke off, behind its last whole test
-    ///
-    /// A record, the folder of a run, or the beginning of a run's name in the `folder` of the plan. Plan and executable must be
-    /// those of that run. No default. Example: --resume pb-20261121
-    #[arg(long, value_name = "RUN")]
-    pub resume: Option<String>,
 
     /// Where results go, and what is printed.
     #[command(flatten)]

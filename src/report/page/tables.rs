@@ -334,7 +334,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 @if let Some(site) = &record.plan.site {
                     @for (name, text) in site.said() { dt { (name) } dd { (text) } }
                 }
-                @if let Some(run) = &record.resumed { dt { "resumed" } dd { "the first tests are those of " (run) ", which broke off" } }
+                @if let Some(text) = judged::taken_over(record) { dt { "resumed" } dd { (text) } }
                 dt { "tool" } dd { "pipebench " (record.tool_version) ", the same executable on every host, SHA-256 " code { (record.tool_digest) } }
                 dt { "command" } dd { code { "pipebench " (record.command.join(" ")) } }
                 @if has_floor { dt { "floor" } dd { (floor_text(&record.plan)) @if criteria.min_rate_bits_per_s.is_none() { " of the expected rate" } " in every test" } }

@@ -1,0 +1,163 @@
+//! What of a run that broke off is whole, so that a later run can go on with it.
+
+use std::collections::BTreeSet;
+
+use crate::jobs::linktest;
+use crate::plan::imb::Imb;
+use crate::plan::linktest::Linktest;
+use crate::plan::{Purpose, RunPlan};
+use crate::record::{
+    AcceptanceRecord, ImbRecord, LinktestRecord, Measured, Outcome, RoundRecord, TableRecord,
+    TestRecord,
+};
+
+use super::linktest::planned;
+
+/// The whole parts of what a run with `plan` measured: those of the plan, in its order and without gaps. What the judge asked for is measured
+/// again. Fails with a reason if there are none.
+pub(crate) fn whole_parts(plan: &RunPlan, outcome: &Outcome) -> Result<Outcome, &'static str> {
+    let nodes = plan.nodes.len();
+    let whole = match Measured::of(&plan.work, outcome) {
+        Measured::Acceptance(_, acceptance) => Outcome::Acceptance(AcceptanceRecord {
+            tests: whole_tests(plan, acceptance),
+        }),
+        Measured::Linktest(linktest, record) => {
+            let ranks = linktest.ranks.count(nodes);
+            let numbered = (0..).zip(&record.rounds);
+            let whole = numbered.take_while(|(number, round)| {
+                let (iteration, plan) = planned(linktest, ranks, *number);
+                let is_planned = round.iteration == iteration && round.round == plan;
+                is_planned && is_whole_round(linktest, ranks, round)
+            });
+            Outcome::Linktest(LinktestRecord {
+                rounds: whole.map(|(_, round)| round.clone()).collect(),
+                ..LinktestRecord::default()
+            })
+        }
+        Measured::Latency(..) => {
+            return Err("latencies are compared with each other, and measured in one go");
+        }
+        Measured::Imb(imb, record) => Outcome::Imb(ImbRecord {
+            tables: whole_tables(imb, imb.ranks.count(nodes), record),
+            ..ImbRecord::default()
+        }),
+    };
+    match whole == Outcome::open(&plan.work) {
+        true => Err("nothing that it measured is whole"),
+        false => Ok(whole),
+    }
+}
+
+fn whole_tests(plan: &RunPlan, acceptance: &AcceptanceRecord) -> Vec<TestRecord> {
+    let nodes = plan.nodes.len();
+    let is_planned = |test: &&TestRecord| {
+        let planned = plan.tests().get(test.test);
+        planned.is_some_and(|test| test.purpose != Purpose::Isolated)
+    };
+    let fits = |test: &TestRecord| {
+        let links = test.links.iter();
+        let mut ends = links.flat_map(|link| [link.lane.from, link.lane.to]);
+        test.nodes.len() == nodes && ends.all(|end| end < nodes)
+    };
+    let is_whole = |(number, test): &(usize, &TestRecord)| {
+        let all_here = test.nodes.iter().all(Option::is_some);
+        test.complete && test.test == *number && all_here && fits(test)
+    };
+    let tests = acceptance.tests.iter().filter(is_planned).enumerate();
+    let whole = tests.take_while(is_whole);
+    whole.map(|(_, test)| test.clone()).collect()
+}
+
+fn is_whole_round(linktest: &Linktest, ranks: usize, round: &RoundRecord) -> bool {
+    let steps = linktest::steps(linktest, &round.round);
+    let links = (0..).zip(&steps).flat_map(|(step, pairs)| {
+        let both = pairs
+            .iter()
+            .flat_map(|(one, other)| [(*one, *other), (*other, *one)]);
+        both.map(move |(from, to)| (step, from, to))
+    });
+    let links: BTreeSet<(usize, usize, usize)> = links.collect();
+    let times = round
+        .times
+        .iter()
+        .map(|time| (time.step, time.from, time.to));
+    let measured: BTreeSet<(usize, usize, usize)> = times.collect();
+    let all_to_all = round.all_to_all_s.as_ref().map_or(0, Vec::len);
+    let mut ends = round.retests.iter().flat_map(|one| [one.from, one.to]);
+    measured == links
+        && round.times.len() == links.len()
+        && all_to_all == if linktest.all_to_all { ranks } else { 0 }
+        && round.retests.len() == linktest.slowest.min(links.len())
+        && ends.all(|rank| rank < ranks)
+}
+
+fn whole_tables(imb: &Imb, ranks: usize, record: &ImbRecord) -> Vec<TableRecord> {
+    let plans = imb.tables(ranks);
+    let is_whole = |(plan, table): &(&_, &TableRecord)| {
+        let mut groups = table.lines.iter().flat_map(|line| &line.groups);
+        // A table with wrong data makes its run fail: it is measured again.
+        let is_right = groups.all(|group| group.defects.unwrap_or(0.0) == 0.0);
+        table.table == **plan && table.lines.len() == table.table.lengths.len() && is_right
+    };
+    let whole = plans.iter().zip(&record.tables).take_while(is_whole);
+    whole.map(|(_, table)| table.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Record;
+    use crate::report::json;
+
+    /// Number of parts that are taken over after a change to a record.
+    fn taken_over(text: &str, change: impl FnOnce(&mut Outcome)) -> usize {
+        let mut record: Record = json::read(text).unwrap();
+        change(&mut record.outcome);
+        match whole_parts(&record.plan, &record.outcome) {
+            Ok(Outcome::Linktest(linktest)) => linktest.rounds.len(),
+            Ok(Outcome::Imb(imb)) => imb.tables.len(),
+            Ok(other) => panic!("{other:?}"),
+            Err(why) => {
+                assert_eq!(why, "nothing that it measured is whole");
+                0
+            }
+        }
+    }
+
+    #[test]
+    fn a_round_that_lacks_something_is_measured_again() {
+        let after = |change: fn(&mut RoundRecord)| {
+            let text = include_str!("../../tests/golden/linktest/record.json");
+            taken_over(text, |outcome| match outcome {
+                Outcome::Linktest(linktest) => change(&mut linktest.rounds[0]),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(after(|_| {}), 1);
+        assert_eq!(after(|round| round.iteration = 1), 0);
+        assert_eq!(after(|round| drop(round.times.pop())), 0);
+        assert_eq!(after(|round| round.times[0].to = 99), 0);
+        assert_eq!(after(|round| round.times.push(round.times[0].clone())), 0);
+        assert_eq!(after(|round| drop(round.retests.pop())), 0);
+        assert_eq!(after(|round| round.retests[0].from = 99), 0);
+        assert_eq!(after(|round| round.all_to_all_s = Some(Vec::new())), 0);
+    }
+
+    #[test]
+    fn a_table_that_lacks_a_line_or_has_wrong_data_is_measured_again() {
+        let after = |change: fn(&mut TableRecord)| {
+            let text = include_str!("../../tests/golden/patterns/record.json");
+            taken_over(text, |outcome| match outcome {
+                Outcome::Imb(imb) => change(&mut imb.tables[1]),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert!(after(|_| {}) > 1);
+        assert_eq!(after(|table| drop(table.lines.pop())), 1);
+        assert_eq!(
+            after(|table| table.lines[0].groups[0].defects = Some(0.5)),
+            1
+        );
+        assert_eq!(after(|table| table.table.groups.clear()), 1);
+    }
+}
