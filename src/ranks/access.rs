@@ -11,7 +11,7 @@ use crate::sys::arena::Buffer;
 
 use super::error::RankError;
 use super::group::Group;
-use super::op::{From, OWN_TAGS, Op, Until};
+use super::op::{From, OWN_TAGS, Op, Until, Way};
 use super::peer::Link;
 use super::pieces::{add_floats, ranges};
 use super::stream::Stream;
@@ -90,7 +90,7 @@ impl World {
     pub(crate) fn touch_windows(&self) {
         if let (Some(window), Some((shared, _))) = (&self.window, &self.home) {
             for inside in window.within.iter().flatten() {
-                shared.region().populate(inside.from, inside.bytes);
+                shared.region.populate(inside.from, inside.bytes);
             }
         }
     }
@@ -127,7 +127,7 @@ impl<'bytes> Access<'_, 'bytes> {
         match (target, &self.world.peers[rank].link) {
             (Target::Own, _) => self.own(at, bytes.len())?.copy_from_slice(bytes),
             (Target::Within(at), Link::Standing(Stream::Memory(rings))) => rings.out.put(at, bytes),
-            _ => self.start(Op::reach(Use::Put.tag(), rank, at, bytes))?,
+            _ => self.start(Op::reach(Way::Out(bytes), rank, Use::Put.tag(), at))?,
         }
         Ok(())
     }
@@ -144,7 +144,8 @@ impl<'bytes> Access<'_, 'bytes> {
             (Target::Own, _) => into.copy_from_slice(self.own(at, into.len())?),
             (Target::Within(at), Link::Standing(Stream::Memory(rings))) => rings.out.get(at, into),
             _ => {
-                self.start(Op::ask(Use::Get.tag(), rank, at, into.len()))?;
+                let asked = Way::Ask(into.len());
+                self.start(Op::reach(asked, rank, Use::Get.tag(), at))?;
                 let answer = Op::receive(From::Rank(rank), Use::Answer.tag(), into);
                 self.ops.push(answer);
             }
@@ -164,7 +165,7 @@ impl<'bytes> Access<'_, 'bytes> {
         match target {
             Target::Own => add_floats(self.own(at, floats.len())?, floats),
             Target::Within(_) | Target::Beyond => {
-                self.start(Op::reach(Use::Add.tag(), rank, at, floats))?;
+                self.start(Op::reach(Way::Out(floats), rank, Use::Add.tag(), at))?;
             }
         }
         Ok(())

@@ -35,10 +35,8 @@ pub(super) enum Link {
         /// Bytes of the answer that have arrived.
         answered: usize,
     },
-    /// The other rank has proposed too, and its proposal is kept.
-    Awaited {
-        since_ns: u64,
-    },
+    /// The other rank has proposed too, and its proposal is kept: awaited since this time, in nanoseconds.
+    Awaited(u64),
     Standing(Stream),
 }
 
@@ -311,11 +309,10 @@ impl Peer {
         };
         let mut at = 0;
         if let Some(bytes) = scattered {
-            let hoped = wanted;
             let own = usize::try_from(head.bytes).map_or(bytes, |own| own.min(bytes));
-            if taker == Some(hoped) && own == bytes && !head.lent {
+            if taker == Some(wanted) && own == bytes && !head.lent {
                 at = bytes;
-            } else if let Way::In(there) = &ops[hoped].way {
+            } else if let Way::In(there) = &ops[wanted].way {
                 inbox.ahead.extend(&there[..bytes]);
             }
         }
@@ -452,22 +449,20 @@ impl Peer {
             Goal::Op(index) => {
                 ops[index].at = coming.at;
                 ops[index].done = true;
-                false
             }
             Goal::Kept => {
                 inbox.unasked_bytes += coming.kept.len();
                 inbox.unasked.push_back((coming.head.tag, coming.kept));
-                true
             }
-            Goal::Window(_) => false,
+            Goal::Window(_) => {}
             Goal::Sum(from) => {
                 if let Some(window) = window {
                     window.add(from, &coming.kept);
                 }
                 inbox.summand = coming.kept;
-                false
             }
         }
+        coming.goal == Goal::Kept
     }
 
     /// Gives an operation a message that arrived before its receive began. Returns true if there was one.
@@ -482,10 +477,8 @@ impl Peer {
             return Ok(false);
         }
         let mut all = self.inbox.unasked.iter();
-        let Some(place) = all.position(|(tag, _)| *tag == op.tag) else {
-            return Ok(false);
-        };
-        let Some((tag, kept)) = self.inbox.unasked.remove(place) else {
+        let place = all.position(|(tag, _)| *tag == op.tag);
+        let Some((tag, kept)) = place.and_then(|place| self.inbox.unasked.remove(place)) else {
             return Ok(false);
         };
         self.inbox.unasked_bytes -= kept.len();
@@ -563,10 +556,7 @@ fn is_wait(error: &io::Error) -> bool {
 /// Number of bytes that arrived; `None` if there are none yet.
 fn came(rank: usize, result: io::Result<usize>) -> Result<Option<usize>, RankError> {
     match result {
-        Ok(0) => Err(RankError::Gone {
-            rank,
-            source: io::ErrorKind::UnexpectedEof.into(),
-        }),
+        Ok(0) => Err(RankError::gone(rank, io::ErrorKind::UnexpectedEof)),
         Ok(got) => Ok(Some(got)),
         Err(error) if is_wait(&error) => Ok(None),
         Err(source) => Err(RankError::Gone { rank, source }),
