@@ -13,7 +13,7 @@ use super::error::RankError;
 use super::group::Group;
 use super::op::{From, OWN_TAGS, Op, Until, Way};
 use super::peer::Link;
-use super::pieces::{add_floats, ranges};
+use super::pieces::add_floats;
 use super::stream::Stream;
 use super::window::{Inside, Use, Window};
 use super::world::World;
@@ -46,29 +46,20 @@ impl World {
             return Err(RankError::Broken);
         }
         let place = memory.place().map_or(u64::MAX, |place| place as u64);
-        let mut told = [0; 16];
-        told[..8].copy_from_slice(&place.to_le_bytes());
-        told[8..].copy_from_slice(&(memory.len() as u64).to_le_bytes());
+        let told = u128::from(place) | ((memory.len() as u128) << 64);
         self.window = Some(Window {
             group: group.clone(),
             memory,
             within: Vec::new(),
         });
-        let mut all = vec![0; told.len() * group.size()];
-        let blocks = ranges(&vec![told.len(); group.size()]);
-        let mut team = self.team(group);
-        team.allgather(Algorithm::Bruck, &told, &mut all, &blocks)?;
-        let number = |eight: &[u8]| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(eight);
-            usize::try_from(u64::from_le_bytes(bytes)).ok()
-        };
-        let within = all.chunks_exact(told.len()).enumerate();
+        let all = self.team(group).allgather_few(told.to_le_bytes())?;
+        let within = all.into_iter().map(u128::from_le_bytes).enumerate();
         let within = within.map(|(member, told)| {
             // An offset has a meaning only in shared memory.
             let peer = &self.peers[group.rank_at(member)];
             let same = matches!(peer.link, Link::Standing(Stream::Memory(_)));
-            let (from, bytes) = (number(&told[..8])?, number(&told[8..])?);
+            let from = usize::try_from(told & u128::from(u64::MAX)).ok()?;
+            let bytes = usize::try_from(told >> 64).ok()?;
             (same && from != usize::MAX).then_some(Inside { from, bytes })
         });
         let within = within.collect();

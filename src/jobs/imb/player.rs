@@ -382,13 +382,8 @@ fn seconds(benchmark: Benchmark, ns: u64, count: usize) -> f64 {
 
 /// The largest of all members' figures, at all of them. No figure is negative.
 fn slowest(world: &mut World, everybody: &Group, own: f64) -> Result<f64, RankError> {
-    let size = everybody.size();
-    let blocks = crate::ranks::ranges(&vec![8; size]);
-    let mut all = vec![0; 8 * size];
-    let mut team = world.team(everybody);
-    team.allgather(Algorithm::Bruck, &own.to_le_bytes(), &mut all, &blocks)?;
-    let (figures, _) = all.as_chunks::<8>();
-    let figures = figures.iter().map(|eight| f64::from_le_bytes(*eight));
+    let figures = world.team(everybody).allgather_few(own.to_le_bytes())?;
+    let figures = figures.into_iter().map(f64::from_le_bytes);
     Ok(figures.fold(0.0, f64::max))
 }
 

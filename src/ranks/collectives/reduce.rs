@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::fold::{Fold, Part};
+use super::fold::Fold;
 use super::{Kind, SEGMENT_BYTES, Team};
 use crate::plan::collective::Algorithm;
 use crate::ranks::pieces::{add_floats, split, two};
@@ -85,8 +85,7 @@ impl Team<'_, '_> {
 
     fn reduce_by_one(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
         if self.place() != root {
-            let mut ops = [self.send(root, Kind::Reduce, vector)];
-            return self.drive(&mut ops);
+            return self.give(Kind::Reduce, root, vector);
         }
         let tree = self.tree(root);
         let mut scratch = self.scratch(vector.len());
@@ -154,13 +153,9 @@ impl Team<'_, '_> {
     fn reduce_in_blocks(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
         let fold = Fold::of(self.size());
         let blocks = split(vector.len(), ITEM_BYTES, fold.active);
-        let part = self.fold(fold, vector)?;
         // Number of the active member that is the root or acts for it.
-        let speaker = match fold.part(root) {
-            Part::Active(number) => number,
-            Part::Idle => root / 2,
-        };
-        if let Part::Active(number) = part {
+        let speaker = fold.number_of(root).unwrap_or(root / 2);
+        if let Some(number) = self.fold(fold, vector)? {
             self.halve(fold, number, vector, &blocks)?;
             self.collect(fold, (number, speaker), vector, &blocks)?;
         }
@@ -263,7 +258,7 @@ impl Team<'_, '_> {
 
     fn allreduce_by_doubling(&mut self, vector: &mut [u8]) -> Result<(), RankError> {
         let fold = Fold::of(self.size());
-        if let Part::Active(number) = self.fold(fold, vector)? {
+        if let Some(number) = self.fold(fold, vector)? {
             let mut scratch = self.scratch(vector.len());
             let mut bit = 1;
             while bit < fold.active {
@@ -280,7 +275,7 @@ impl Team<'_, '_> {
 
     fn allreduce_by_halving(&mut self, vector: &mut [u8]) -> Result<(), RankError> {
         let fold = Fold::of(self.size());
-        if let Part::Active(number) = self.fold(fold, vector)? {
+        if let Some(number) = self.fold(fold, vector)? {
             let blocks = split(vector.len(), ITEM_BYTES, fold.active);
             self.halve(fold, number, vector, &blocks)?;
             let span = |from: usize, count: usize| blocks[from].start..blocks[from + count - 1].end;
@@ -353,7 +348,7 @@ impl Team<'_, '_> {
         let fold = Fold::of(self.size());
         let place = self.place();
         match self.fold(fold, vector)? {
-            Part::Active(number) => {
+            Some(number) => {
                 let of = |number: usize| {
                     let places = fold.places(number);
                     blocks[places.start].start..blocks[places.end - 1].end
@@ -365,7 +360,7 @@ impl Team<'_, '_> {
                     self.give(Kind::Fold, place - 1, out)?;
                 }
             }
-            Part::Idle => {
+            None => {
                 let into = &mut vector[blocks[place].clone()];
                 self.take(Kind::Fold, place + 1, into)?;
             }
