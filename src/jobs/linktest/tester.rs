@@ -172,8 +172,7 @@ impl Tester {
         self.check(rank, leads, dose)?;
         let Some(seconds) = timed else {
             // Unidirectional messages are timed where they arrive.
-            let spread = self.times.spread(1.0);
-            world.send(rank, ASIDE, &encode(effort, spread.as_ref()))?;
+            world.send(rank, ASIDE, &encode(effort, self.times.spread(1.0)))?;
             return Ok(None);
         };
         let mut bytes = [0; ASIDE_BYTES];
@@ -222,10 +221,9 @@ impl Tester {
     }
 }
 
-fn encode(effort: Effort, spread: Option<&TimeSpread>) -> [u8; ASIDE_BYTES] {
+fn encode(effort: Effort, spread: Option<TimeSpread>) -> [u8; ASIDE_BYTES] {
     let mut bytes = [0; ASIDE_BYTES];
-    let none = TimeSpread::default();
-    let spread = spread.unwrap_or(&none);
+    let spread = spread.unwrap_or_default();
     let figures = [
         effort.busy,
         effort.waiting,
