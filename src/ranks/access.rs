@@ -164,10 +164,8 @@ impl<'bytes> Access<'_, 'bytes> {
 
     /// Ends the accesses: data of puts is in the windows, and data of gets has arrived. All members call it.
     pub(crate) fn fence(mut self) -> Result<(), RankError> {
-        let group = match &self.world.window {
-            Some(window) => window.group.clone(),
-            None => return Err(RankError::Broken),
-        };
+        let window = self.world.window.as_ref().ok_or(RankError::Broken)?;
+        let group = window.group.clone();
         let own = self.ops.len();
         let others = || (1..group.size()).map(|distance| (group.place() + distance) % group.size());
         // This rank serves accesses to its window while it waits for the last messages of the others.

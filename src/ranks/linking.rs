@@ -108,14 +108,9 @@ impl World {
     /// Sleeps until something can move, but no longer than `LONGEST_SLEEP`. Returns true if something can move. It also polls idle links
     /// for errors: another rank can wait for a message that was sent on one of them, and only the sender's end learns that it is lost.
     pub(super) fn sleep(&self, ops: &[Op<'_>]) -> Result<bool, RankError> {
-        let config = &self.rendezvous.config;
-        let mut sockets: Vec<_> = config
-            .listeners
-            .iter()
-            .map(|listener| (listener.as_fd(), Wanted::Read))
-            .collect();
-        let pending = self.rendezvous.pending.sockets();
-        sockets.extend(pending.map(|socket| (socket, Wanted::Read)));
+        let listeners = self.rendezvous.config.listeners.iter().map(AsFd::as_fd);
+        let strange = listeners.chain(self.rendezvous.pending.sockets());
+        let mut sockets: Vec<_> = strange.map(|socket| (socket, Wanted::Read)).collect();
         if let Some((shared, place)) = &self.home {
             sockets.push((shared.bell(*place), Wanted::Read));
         }

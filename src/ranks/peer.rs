@@ -51,8 +51,7 @@ enum Sender {
 
 /// A part of the window that goes to the other rank.
 struct Asked {
-    from: usize,
-    bytes: usize,
+    part: Inside,
     /// Bytes of head and payload that have gone.
     at: usize,
 }
@@ -199,16 +198,16 @@ impl Peer {
             let head = MessageHead {
                 tag: Use::Answer.tag(),
                 sequence: self.sent,
-                bytes: asked.bytes as u64,
+                bytes: asked.part.bytes as u64,
                 lent: false,
                 place: 0,
             };
-            let bytes = window.part(asked.from, asked.bytes);
+            let bytes = window.part(asked.part.from, asked.part.bytes);
             let began = asked.at;
             asked.at = send_on(stream, &head, bytes, asked.at, false)
                 .map_err(|source| RankError::Gone { rank, source })?;
             moved |= asked.at > began;
-            if asked.at < HEAD_BYTES + asked.bytes {
+            if asked.at < HEAD_BYTES + bytes.len() {
                 self.half_sent = (asked.at > 0).then_some(Sender::Answer);
                 break;
             }
@@ -309,8 +308,7 @@ impl Peer {
         };
         let mut at = 0;
         if let Some(bytes) = scattered {
-            let own = usize::try_from(head.bytes).map_or(bytes, |own| own.min(bytes));
-            if taker == Some(wanted) && own == bytes && !head.lent {
+            if taker == Some(wanted) && head.bytes >= bytes as u64 && !head.lent {
                 at = bytes;
             } else if let Way::In(there) = &ops[wanted].way {
                 inbox.ahead.extend(&there[..bytes]);
@@ -319,16 +317,12 @@ impl Peer {
         let goal = match of_window {
             None => taker.map_or(Goal::Kept, Goal::Op),
             Some(own) => {
-                let inside = Inside::of(window, rank, &head)?;
+                let part = Inside::of(window, rank, &head)?;
                 match own {
-                    Use::Put => Goal::Window(inside.from),
-                    Use::Add => Goal::Sum(inside.from),
+                    Use::Put => Goal::Window(part.from),
+                    Use::Add => Goal::Sum(part.from),
                     Use::Get | Use::Answer => {
-                        self.asked.push_back(Asked {
-                            from: inside.from,
-                            bytes: inside.bytes,
-                            at: 0,
-                        });
+                        self.asked.push_back(Asked { part, at: 0 });
                         inbox.have = 0;
                         return Ok(());
                     }

@@ -119,10 +119,9 @@ impl Tester {
                 let Some((first, second)) = pair else {
                     continue;
                 };
-                let (from, to) = if turn == 0 {
-                    (*first, *second)
-                } else {
-                    (*second, *first)
+                let (from, to) = match turn {
+                    0 => (*first, *second),
+                    _ => (*second, *first),
                 };
                 let place = (step, turn);
                 untold.extend(self.one(world, kernel, place, (from, to))?);
@@ -309,7 +308,7 @@ mod tests {
             waiting: 0.5,
         };
         assert_eq!(
-            decode(&encode(effort, Some(&spread))),
+            decode(&encode(effort, Some(spread))),
             (effort, Some(spread))
         );
         assert_eq!(decode(&encode(effort, None)), (effort, None));

@@ -82,17 +82,13 @@ impl Team<'_, '_> {
         let mut bit = 1;
         while bit < size {
             let moving = || (0..size).filter(|distance| distance & bit != 0);
-            let count = moving().count();
             for (slot, distance) in moving().enumerate() {
                 packed[at(slot)].copy_from_slice(&turned[at(distance)]);
             }
             let (to, from) = ((own + bit) % size, (own + size - bit) % size);
-            let bytes = count * block;
-            self.swap(
-                Kind::Alltoall,
-                (to, &packed[..bytes]),
-                (from, &mut came[..bytes]),
-            )?;
+            let bytes = moving().count() * block;
+            let (goes, comes) = (&packed[..bytes], &mut came[..bytes]);
+            self.swap(Kind::Alltoall, (to, goes), (from, comes))?;
             for (slot, distance) in moving().enumerate() {
                 turned[at(distance)].copy_from_slice(&came[at(slot)]);
             }

@@ -125,25 +125,17 @@ impl Team<'_, '_> {
         let (before, behind) = (tree.at(own + size - 1), tree.at(own + 1));
         let segments = vector.len().div_ceil(SEGMENT_BYTES);
         let mut scratch = self.scratch(SEGMENT_BYTES);
+        // The last member receives nothing, and the root passes nothing on.
+        let most = if own + 1 < size { SEGMENT_BYTES } else { 0 };
         for number in 0..=segments {
             let begin = (number * SEGMENT_BYTES).min(vector.len());
             let (have, open) = vector.split_at_mut(begin);
-            let comes = if own + 1 < size {
-                open.len().min(SEGMENT_BYTES)
-            } else {
-                0
-            };
-            let goes: &[u8] = if own > 0 && number > 0 {
-                &have[(number - 1) * SEGMENT_BYTES..]
-            } else {
-                &[]
-            };
-            self.trade(
-                Kind::Reduce,
-                (before, goes),
-                (behind, &mut scratch[..comes]),
-            )?;
-            add_floats(&mut open[..comes], &scratch[..comes]);
+            let ready = have.chunks(SEGMENT_BYTES).next_back().unwrap_or(&[]);
+            let goes = if own > 0 { ready } else { &[] };
+            let comes = open.len().min(most);
+            let came = &mut scratch[..comes];
+            self.trade(Kind::Reduce, (before, goes), (behind, came))?;
+            add_floats(&mut open[..comes], &scratch);
         }
         self.give_back(scratch);
         Ok(())
@@ -305,13 +297,9 @@ impl Team<'_, '_> {
         for step in 1..size {
             let out = blocks[(own + size - step) % size].clone();
             let into = blocks[(own + 2 * size - step - 1) % size].clone();
-            let bytes = into.len();
-            self.trade(
-                Kind::Reduce,
-                (to, &vector[out]),
-                (from, &mut scratch[..bytes]),
-            )?;
-            add_floats(&mut vector[into], &scratch[..bytes]);
+            let came = &mut scratch[..into.len()];
+            self.trade(Kind::Reduce, (to, &vector[out]), (from, came))?;
+            add_floats(&mut vector[into], &scratch);
         }
         self.give_back(scratch);
         Ok(())
@@ -328,13 +316,9 @@ impl Team<'_, '_> {
         let mut scratch = self.scratch(mine.len());
         for step in 1..size {
             let (to, from) = ((own + step) % size, (own + size - step) % size);
-            let out = blocks[to].clone();
-            self.trade(
-                Kind::Reduce,
-                (to, &vector[out]),
-                (from, &mut scratch[..mine.len()]),
-            )?;
-            add_floats(&mut vector[mine.clone()], &scratch[..mine.len()]);
+            let (out, came) = (blocks[to].clone(), &mut scratch[..mine.len()]);
+            self.trade(Kind::Reduce, (to, &vector[out]), (from, came))?;
+            add_floats(&mut vector[mine.clone()], &scratch);
         }
         self.give_back(scratch);
         Ok(())
