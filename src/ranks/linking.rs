@@ -109,8 +109,8 @@ impl World {
     /// for errors: another rank can wait for a message that was sent on one of them, and only the sender's end learns that it is lost.
     pub(super) fn sleep(&self, ops: &[Op<'_>]) -> Result<bool, RankError> {
         let listeners = self.rendezvous.config.listeners.iter().map(AsFd::as_fd);
-        let strange = listeners.chain(self.rendezvous.pending.sockets());
-        let mut sockets: Vec<_> = strange.map(|socket| (socket, Wanted::Read)).collect();
+        let callers = listeners.chain(self.rendezvous.pending.sockets());
+        let mut sockets: Vec<_> = callers.map(|socket| (socket, Wanted::Read)).collect();
         if let Some((shared, place)) = &self.home {
             sockets.push((shared.bell(*place), Wanted::Read));
         }

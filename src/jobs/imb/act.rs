@@ -124,7 +124,8 @@ impl Act {
     }
 }
 
-/// Does `count` transfers of a file, each while the rank computes, complete together at the end. Returns the nanoseconds and the number of transfers, as one batch.
+/// Does `count` transfers of a file, each while the rank computes, complete together at the end. Returns the nanoseconds and the number of
+/// transfers, as one batch.
 pub(super) fn overlapped(
     world: &mut World,
     act: &mut Act,

@@ -11,7 +11,7 @@ pub type Step = Vec<(usize, usize)>;
 pub fn parallel(order: &[usize]) -> Vec<Step> {
     let mut all: Vec<Option<usize>> = order.iter().copied().map(Some).collect();
     if order.len() % 2 == 1 {
-        all.push(None); // Its partner rests.
+        all.push(None); // The partner of this entry rests.
     }
     let Some((first, ring)) = all.split_first() else {
         return Vec::new();
