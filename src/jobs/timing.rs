@@ -78,11 +78,8 @@ impl Times {
         let count = self.seen as f64;
         let mean = self.sum / count;
         let variance = (self.squares / count - mean * mean).max(0.0);
-        let corrected = if self.seen > 1 {
-            variance * count / (count - 1.0)
-        } else {
-            0.0
-        };
+        // A single time has no variance.
+        let corrected = variance * count / (count - 1.0).max(1.0);
         Some(TimeSpread {
             count: self.seen,
             least_s: self.least as f64 / scale,

@@ -108,10 +108,7 @@ impl Criteria {
             }),
             min_rate_bits_per_s.is_none().then(|| Said {
                 option: "floor",
-                sealed: peers
-                    .then(|| "floor peers".to_owned())
-                    .into_iter()
-                    .collect(),
+                sealed: Vec::from_iter(peers.then(|| "floor peers".to_owned())),
                 value: floor,
                 condition: None,
             }),

@@ -33,10 +33,9 @@ const FLOWS_PER_MEMBER: usize = 4;
 /// Number of connections that fill a port of this speed, or a bond with this many members.
 pub fn flows_of(speed_mbit: Option<u64>, members: usize) -> usize {
     let by_speed = speed_mbit.map_or(1, |mbit| mbit.div_ceil(ONE_FLOW_MBIT));
-    let by_members = if members > 1 {
-        members * FLOWS_PER_MEMBER
-    } else {
-        1
+    let by_members = match members {
+        0 | 1 => 1,
+        several => several * FLOWS_PER_MEMBER,
     };
     usize::try_from(by_speed).unwrap_or(1).max(by_members)
 }
@@ -137,14 +136,10 @@ fn workers_that_pay(test: &Test, nodes: usize, hosts: &[&Capacity]) -> Workers {
         product(&[host.nodes, size::link_ends_per_node(test, nodes)]) > most_ends
     };
     let fills = |host: &&Capacity| {
-        let relays = [
-            host.nodes,
-            nodes,
-            test.streams,
-            test.phases.saturating_sub(2),
-        ];
+        let between = test.phases.saturating_sub(2);
+        let relays = product(&[host.nodes, nodes, test.streams, between]);
         let processors = host.processors.filter(|processors| *processors > 0);
-        processors.is_some_and(|processors| product(&relays) >= processors.saturating_mul(2))
+        processors.is_some_and(|processors| relays >= processors.saturating_mul(2))
     };
     if hosts.iter().any(crowds) {
         Workers::Shared
@@ -190,9 +185,8 @@ fn small_buffers_pay(test: &Test, nodes: usize, hosts: &[Capacity]) -> bool {
     const MOST_LINKS: usize = 4096;
     let boundaries = test.phases.saturating_sub(1);
     let links = |host: &Capacity| product(&[host.nodes, nodes, test.streams, boundaries]);
-    hosts
-        .iter()
-        .any(|host| host.nodes > 1 && links(host) > MOST_LINKS)
+    let crowds = |host: &Capacity| host.nodes > 1 && links(host) > MOST_LINKS;
+    hosts.iter().any(crowds)
 }
 
 /// Payload of a block if the user sets none and memory is plentiful. Large blocks pay where each call has a fixed cost: for pages that are
@@ -231,11 +225,8 @@ fn room_of(test: &Test, nodes: usize, host: &Capacity) -> usize {
     let Some(left) = host.memory_bytes else {
         return MOST_BYTES;
     };
-    let processes = product(&[
-        host.nodes,
-        size::processes_per_node(test, nodes),
-        PROCESS_BYTES,
-    ]);
+    let each = size::processes_per_node(test, nodes);
+    let processes = product(&[host.nodes, each, PROCESS_BYTES]);
     let left = usize::try_from(left).unwrap_or(usize::MAX);
     (left.saturating_sub(processes) / 2).min(MOST_BYTES)
 }

@@ -97,10 +97,9 @@ pub struct Degree {
 impl Degree {
     /// Number of slots in the node's buffer of a phase.
     pub fn slots(self, phase: usize) -> usize {
-        if phase == 0 {
-            self.sends
-        } else {
-            self.receives
+        match phase {
+            0 => self.sends,
+            _ => self.receives,
         }
     }
 

@@ -232,10 +232,9 @@ impl Site {
             ("customer", &self.customer),
             ("remarks", &self.remarks),
         ];
-        let said = all
-            .into_iter()
-            .filter_map(|(name, text)| Some((name, text.as_deref()?)));
-        said.collect()
+        all.into_iter()
+            .filter_map(|(name, text)| Some((name, text.as_deref()?)))
+            .collect()
     }
 }
 

@@ -61,12 +61,9 @@ pub enum PatternError {
     Nobody(String),
     /// A relay would have no block to pass on, or no link to pass it on to.
     #[error(
-        "--pattern {pattern}: nodes send and receive on different numbers of links, which relays cannot pass on (use --phases 2)"
+        "--pattern {0}: nodes send and receive on different numbers of links, which relays cannot pass on (use --phases 2)"
     )]
-    Uneven {
-        /// Name of the pattern.
-        pattern: String,
-    },
+    Uneven(String),
     /// Pairs that are out of order, or that name nodes outside of the run.
     #[error("a list of links must name nodes of the run, each pair once and in order")]
     Links,
@@ -212,9 +209,7 @@ impl Pattern {
             _ => {}
         }
         if phases > 2 && !self.is_even(nodes) {
-            return Err(PatternError::Uneven {
-                pattern: self.to_string(),
-            });
+            return Err(PatternError::Uneven(self.to_string()));
         }
         Ok(())
     }

@@ -47,10 +47,8 @@ pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
 
 /// Lines on pipeline tests.
 fn tests(text: &mut String, tests: &[Test]) {
-    for test in tests
-        .iter()
-        .filter(|test| test.purpose != Purpose::Isolated)
-    {
+    let all = tests.iter();
+    for test in all.filter(|test| test.purpose != Purpose::Isolated) {
         let bound = match test.bound {
             Bound::Time {
                 warmup_ns,

@@ -22,14 +22,12 @@ pub fn processes_of(test: &Test, degree: Degree) -> usize {
         (true, phases) => product(&[phases, receives]),
         (false, phases) => product(&[phases, degree.ends()]),
     };
-    let kinds = |links: usize| links.min(1);
+    let boundaries = test.phases.saturating_sub(1);
+    let kinds = sends.min(1) + receives.min(1);
     let workers = match (test.workers, relays_are_one(test)) {
         (Workers::Peer | Workers::Slot, _) => degree.ends().saturating_add(relays),
         (Workers::Shared, true) if degree.ends() > 0 => test.phases,
-        (Workers::Shared, _) => product(&[
-            kinds(sends) + kinds(receives),
-            test.phases.saturating_sub(1),
-        ]),
+        (Workers::Shared, _) => product(&[kinds, boundaries]),
     };
     let workers = if test.phases < 2 { 0 } else { workers };
     workers.saturating_add(test.phases).saturating_add(1)

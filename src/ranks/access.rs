@@ -11,9 +11,9 @@ use crate::sys::arena::Buffer;
 
 use super::error::RankError;
 use super::group::Group;
-use super::op::{From, OWN_TAGS, Op, Until};
+use super::op::{From, OWN_TAGS, Op, Until, Way};
 use super::peer::Link;
-use super::pieces::{add_floats, ranges};
+use super::pieces::add_floats;
 use super::stream::Stream;
 use super::window::{Inside, Use, Window};
 use super::world::World;
@@ -46,29 +46,20 @@ impl World {
             return Err(RankError::Broken);
         }
         let place = memory.place().map_or(u64::MAX, |place| place as u64);
-        let mut told = [0; 16];
-        told[..8].copy_from_slice(&place.to_le_bytes());
-        told[8..].copy_from_slice(&(memory.len() as u64).to_le_bytes());
+        let told = u128::from(place) | ((memory.len() as u128) << 64);
         self.window = Some(Window {
             group: group.clone(),
             memory,
             within: Vec::new(),
         });
-        let mut all = vec![0; told.len() * group.size()];
-        let blocks = ranges(&vec![told.len(); group.size()]);
-        let mut team = self.team(group);
-        team.allgather(Algorithm::Bruck, &told, &mut all, &blocks)?;
-        let number = |eight: &[u8]| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(eight);
-            usize::try_from(u64::from_le_bytes(bytes)).ok()
-        };
-        let within = all.chunks_exact(told.len()).enumerate();
+        let all = self.team(group).allgather_few(told.to_le_bytes())?;
+        let within = all.into_iter().map(u128::from_le_bytes).enumerate();
         let within = within.map(|(member, told)| {
             // An offset has a meaning only in shared memory.
             let peer = &self.peers[group.rank_at(member)];
             let same = matches!(peer.link, Link::Standing(Stream::Memory(_)));
-            let (from, bytes) = (number(&told[..8])?, number(&told[8..])?);
+            let from = usize::try_from(told & u128::from(u64::MAX)).ok()?;
+            let bytes = usize::try_from(told >> 64).ok()?;
             (same && from != usize::MAX).then_some(Inside { from, bytes })
         });
         let within = within.collect();
@@ -90,7 +81,7 @@ impl World {
     pub(crate) fn touch_windows(&self) {
         if let (Some(window), Some((shared, _))) = (&self.window, &self.home) {
             for inside in window.within.iter().flatten() {
-                shared.region().populate(inside.from, inside.bytes);
+                shared.region.populate(inside.from, inside.bytes);
             }
         }
     }
@@ -127,7 +118,7 @@ impl<'bytes> Access<'_, 'bytes> {
         match (target, &self.world.peers[rank].link) {
             (Target::Own, _) => self.own(at, bytes.len())?.copy_from_slice(bytes),
             (Target::Within(at), Link::Standing(Stream::Memory(rings))) => rings.out.put(at, bytes),
-            _ => self.start(Op::reach(Use::Put.tag(), rank, at, bytes))?,
+            _ => self.start(Op::reach(Way::Out(bytes), rank, Use::Put.tag(), at))?,
         }
         Ok(())
     }
@@ -144,7 +135,8 @@ impl<'bytes> Access<'_, 'bytes> {
             (Target::Own, _) => into.copy_from_slice(self.own(at, into.len())?),
             (Target::Within(at), Link::Standing(Stream::Memory(rings))) => rings.out.get(at, into),
             _ => {
-                self.start(Op::ask(Use::Get.tag(), rank, at, into.len()))?;
+                let asked = Way::Ask(into.len());
+                self.start(Op::reach(asked, rank, Use::Get.tag(), at))?;
                 let answer = Op::receive(From::Rank(rank), Use::Answer.tag(), into);
                 self.ops.push(answer);
             }
@@ -164,7 +156,7 @@ impl<'bytes> Access<'_, 'bytes> {
         match target {
             Target::Own => add_floats(self.own(at, floats.len())?, floats),
             Target::Within(_) | Target::Beyond => {
-                self.start(Op::reach(Use::Add.tag(), rank, at, floats))?;
+                self.start(Op::reach(Way::Out(floats), rank, Use::Add.tag(), at))?;
             }
         }
         Ok(())
@@ -172,10 +164,8 @@ impl<'bytes> Access<'_, 'bytes> {
 
     /// Ends the accesses: data of puts is in the windows, and data of gets has arrived. All members call it.
     pub(crate) fn fence(mut self) -> Result<(), RankError> {
-        let group = match &self.world.window {
-            Some(window) => window.group.clone(),
-            None => return Err(RankError::Broken),
-        };
+        let window = self.world.window.as_ref().ok_or(RankError::Broken)?;
+        let group = window.group.clone();
         let own = self.ops.len();
         let others = || (1..group.size()).map(|distance| (group.place() + distance) % group.size());
         // This rank serves accesses to its window while it waits for the last messages of the others.

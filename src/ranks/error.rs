@@ -87,6 +87,12 @@ pub(crate) enum RankError {
 }
 
 impl RankError {
+    /// The error of a link to a rank that has ended in this way.
+    pub(super) fn gone(rank: usize, source: impl Into<std::io::Error>) -> Self {
+        let source = source.into();
+        Self::Gone { rank, source }
+    }
+
     /// Kind of this failure, which ranks it among others.
     pub(crate) fn kind(&self) -> TroubleKind {
         match self {

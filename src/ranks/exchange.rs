@@ -18,14 +18,7 @@ pub(crate) struct Exchange<'world, 'bytes> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Request(usize);
 
-impl<'world, 'bytes> Exchange<'world, 'bytes> {
-    fn new(world: &'world mut World) -> Self {
-        Self {
-            world,
-            ops: Vec::new(),
-        }
-    }
-
+impl<'bytes> Exchange<'_, 'bytes> {
     /// Begins to send. The bytes can be written again after a wait for this message.
     pub(crate) fn start_send(&mut self, to: usize, tag: u32, bytes: &'bytes [u8]) -> Request {
         self.start(Op::send(to, tag, bytes))
@@ -106,7 +99,10 @@ impl World {
 
     /// Starts an exchange: messages that move at the same time. The caller waits for them one by one or all together.
     pub(crate) fn exchange<'world, 'bytes>(&'world mut self) -> Exchange<'world, 'bytes> {
-        Exchange::new(self)
+        Exchange {
+            world: self,
+            ops: Vec::new(),
+        }
     }
 
     /// Moves messages until enough of them are done.
@@ -122,20 +118,13 @@ impl World {
 
     /// Sends as much as possible of a message now. The message must not wait for another one.
     pub(super) fn try_now(&mut self, op: &mut Op<'_>) -> Result<(), RankError> {
-        if self.broken {
-            return Err(RankError::Broken);
-        }
-        let From::Rank(rank) = op.from else {
+        let (From::Rank(rank), false) = (op.from, self.broken) else {
             return Err(RankError::Broken);
         };
-        let linked = self.peers[rank].is_linked();
-        let went = if linked || self.reach(rank)? {
-            self.peers[rank].push(rank, op, false).map(|_| ())
-        } else {
-            Ok(())
-        };
+        self.reach(rank)?;
+        let went = self.peers[rank].push(rank, op, false);
         self.broken |= went.is_err();
-        went
+        went.map(|_| ())
     }
 
     fn drive_on(&mut self, ops: &mut [Op<'_>], until: Until) -> Result<(), RankError> {
@@ -149,9 +138,7 @@ impl World {
                     open |= !ops[index].done;
                 }
             }
-            if self.window.is_some() {
-                moved |= self.answer()?;
-            }
+            moved |= self.answer()?;
             if !open || until.has_come(ops) {
                 self.waiting.moved();
                 self.announce_awake();
@@ -179,9 +166,7 @@ impl World {
         }
         match from {
             From::Rank(rank) if out => {
-                if !self.peers[rank].is_linked() && !self.reach(rank)? {
-                    return Ok(false);
-                }
+                self.reach(rank)?;
                 self.peers[rank].push(rank, &mut ops[index], in_turns)
             }
             From::Rank(rank) => self.peers[rank].pull(rank, ops, index, &mut self.window),
@@ -273,14 +258,10 @@ impl World {
             return Ok(());
         }
         let stuck = |op: &&Op<'_>| {
-            let standing = match op.from {
-                From::Rank(rank) => self.peers[rank].is_linked(),
-                From::Any => true,
-            };
             // A send that cannot begin means a full link that the other rank does not read.
             // A loan waits for a rank that its node watches.
             op.is_under_way() && op.lent.is_none()
-                || (op.is_out() && !op.done && standing && op.at < HEAD_BYTES)
+                || (op.is_out() && !op.done && !self.is_unlinked(op) && op.at < HEAD_BYTES)
         };
         match ops.iter().find(stuck) {
             Some(op) => Err(RankError::Silent {

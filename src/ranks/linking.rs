@@ -19,8 +19,11 @@ use super::world::World;
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
 impl World {
-    /// Ensures that there will be a link to a rank. Returns true if it stands now.
-    pub(super) fn reach(&mut self, rank: usize) -> Result<bool, RankError> {
+    /// Ensures that there is a link to a rank, or will be.
+    pub(super) fn reach(&mut self, rank: usize) -> Result<(), RankError> {
+        if self.peers[rank].is_linked() {
+            return Ok(());
+        }
         if matches!(self.peers[rank].link, Link::None) {
             // A rank that has already connected needs no second connection.
             self.meet()?;
@@ -32,8 +35,7 @@ impl World {
                 answered: 0,
             };
         }
-        self.hear_answer(rank)?;
-        Ok(self.peers[rank].is_linked())
+        self.hear_answer(rank)
     }
 
     /// Accepts connections from other ranks, and reads the answers to this rank's proposals.
@@ -41,7 +43,7 @@ impl World {
         self.rendezvous.accept()?;
         for (rank, socket) in self.rendezvous.introduced() {
             let mine_is_kept = match &self.peers[rank].link {
-                Link::None | Link::Awaited { .. } => false,
+                Link::None | Link::Awaited(_) => false,
                 Link::Proposed { .. } => self.own < rank,
                 Link::Standing(_) => true,
             };
@@ -61,23 +63,25 @@ impl World {
     }
 
     fn hear_answer(&mut self, rank: usize) -> Result<(), RankError> {
-        let limit_ns = self.rendezvous.arrival_ns();
         let link = &mut self.peers[rank].link;
         let (socket, answered) = match link {
             Link::Proposed { socket, answered } => (socket, answered),
             // The other rank connected before this rank's proposal was closed; only its hello is missing.
-            Link::Awaited { since_ns } if clock::monotonic_ns() - *since_ns > limit_ns => {
-                return Err(RankError::Gone {
-                    rank,
-                    source: io::ErrorKind::ConnectionAborted.into(),
-                });
+            Link::Awaited(since_ns)
+                if clock::monotonic_ns() - *since_ns > self.rendezvous.arrival_ns() =>
+            {
+                return Err(RankError::gone(rank, io::ErrorKind::ConnectionAborted));
             }
-            Link::None | Link::Awaited { .. } | Link::Standing(_) => return Ok(()),
+            Link::None | Link::Awaited(_) | Link::Standing(_) => return Ok(()),
         };
         let mut answer = [0; TAKEN.len()];
         let rest = &mut answer[*answered..];
-        match socket::receive_bytes(socket.as_fd(), rest) {
-            Ok(got) if got > 0 && rest[..got] == TAKEN[*answered..*answered + got] => {
+        let got = match socket::receive_bytes(socket.as_fd(), rest) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            other => other,
+        };
+        match got {
+            Ok(got) if rest[..got] == TAKEN[*answered..*answered + got] => {
                 *answered += got;
                 if *answered == TAKEN.len()
                     && let Link::Proposed { socket, .. } = std::mem::take(link)
@@ -86,43 +90,27 @@ impl World {
                 }
                 Ok(())
             }
-            Ok(got) if got > 0 => Err(RankError::Gone {
-                rank,
-                source: io::ErrorKind::InvalidData.into(),
-            }),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            // Closed without an answer: the lower rank has proposed too, and its connection is on its way.
-            Ok(_) if self.own > rank => {
-                *link = Link::Awaited {
-                    since_ns: clock::monotonic_ns(),
-                };
-                Ok(())
-            }
-            Err(error) if self.own > rank && error.kind() == io::ErrorKind::ConnectionReset => {
-                *link = Link::Awaited {
-                    since_ns: clock::monotonic_ns(),
-                };
-                Ok(())
-            }
-            Ok(_) => Err(RankError::Gone {
-                rank,
-                source: io::ErrorKind::UnexpectedEof.into(),
-            }),
-            Err(source) => Err(RankError::Gone { rank, source }),
+            Ok(_) => Err(RankError::gone(rank, io::ErrorKind::InvalidData)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => Ok(()),
+                // Closed without an answer: the lower rank has proposed too, and its connection is on its way.
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+                    if self.own > rank =>
+                {
+                    *link = Link::Awaited(clock::monotonic_ns());
+                    Ok(())
+                }
+                _ => Err(RankError::gone(rank, error)),
+            },
         }
     }
 
     /// Sleeps until something can move, but no longer than `LONGEST_SLEEP`. Returns true if something can move. It also polls idle links
     /// for errors: another rank can wait for a message that was sent on one of them, and only the sender's end learns that it is lost.
     pub(super) fn sleep(&self, ops: &[Op<'_>]) -> Result<bool, RankError> {
-        let config = &self.rendezvous.config;
-        let mut sockets: Vec<_> = config
-            .listeners
-            .iter()
-            .map(|listener| (listener.as_fd(), Wanted::Read))
-            .collect();
-        let pending = self.rendezvous.pending.sockets();
-        sockets.extend(pending.map(|socket| (socket, Wanted::Read)));
+        let listeners = self.rendezvous.config.listeners.iter().map(AsFd::as_fd);
+        let callers = listeners.chain(self.rendezvous.pending.sockets());
+        let mut sockets: Vec<_> = callers.map(|socket| (socket, Wanted::Read)).collect();
         if let Some((shared, place)) = &self.home {
             sockets.push((shared.bell(*place), Wanted::Read));
         }
@@ -151,8 +139,7 @@ impl World {
             if *became == Became::Failed
                 && let Some(source) = socket::failure(*fd)
             {
-                let rank = *rank;
-                return Err(RankError::Gone { rank, source });
+                return Err(RankError::gone(*rank, source));
             }
         }
         Ok(became.iter().any(|became| *became != Became::Nothing))
@@ -164,6 +151,6 @@ fn socket_of(peer: &Peer, wanted: Wanted) -> Option<(BorrowedFd<'_>, Wanted)> {
     match &peer.link {
         Link::Standing(_) => Some((peer.socket()?.as_fd(), wanted)),
         Link::Proposed { socket, .. } => Some((socket.as_fd(), Wanted::Read)),
-        Link::None | Link::Awaited { .. } => None,
+        Link::None | Link::Awaited(_) => None,
     }
 }

@@ -62,19 +62,11 @@ impl<'bytes> Op<'bytes> {
         Self::new(Way::In(into), from, tag)
     }
 
-    /// A message with bytes for the window of a rank.
-    pub(super) fn reach(tag: u32, to: usize, place: usize, bytes: &'bytes [u8]) -> Self {
+    /// A message about bytes of the window of a rank, from byte `place` on.
+    pub(super) fn reach(way: Way<'bytes>, to: usize, tag: u32, place: usize) -> Self {
         Self {
             place,
-            ..Self::send(to, tag, bytes)
-        }
-    }
-
-    /// A request for bytes of the window of a rank.
-    pub(super) fn ask(tag: u32, to: usize, place: usize, bytes: usize) -> Self {
-        Self {
-            place,
-            ..Self::new(Way::Ask(bytes), From::Rank(to), tag)
+            ..Self::new(way, From::Rank(to), tag)
         }
     }
 

@@ -35,10 +35,8 @@ pub(super) enum Link {
         /// Bytes of the answer that have arrived.
         answered: usize,
     },
-    /// The other rank has proposed too, and its proposal is kept.
-    Awaited {
-        since_ns: u64,
-    },
+    /// The other rank has proposed too, and its proposal is kept: awaited since this time, in nanoseconds.
+    Awaited(u64),
     Standing(Stream),
 }
 
@@ -53,8 +51,7 @@ enum Sender {
 
 /// A part of the window that goes to the other rank.
 struct Asked {
-    from: usize,
-    bytes: usize,
+    part: Inside,
     /// Bytes of head and payload that have gone.
     at: usize,
 }
@@ -201,16 +198,16 @@ impl Peer {
             let head = MessageHead {
                 tag: Use::Answer.tag(),
                 sequence: self.sent,
-                bytes: asked.bytes as u64,
+                bytes: asked.part.bytes as u64,
                 lent: false,
                 place: 0,
             };
-            let bytes = window.part(asked.from, asked.bytes);
+            let bytes = window.part(asked.part.from, asked.part.bytes);
             let began = asked.at;
             asked.at = send_on(stream, &head, bytes, asked.at, false)
                 .map_err(|source| RankError::Gone { rank, source })?;
             moved |= asked.at > began;
-            if asked.at < HEAD_BYTES + asked.bytes {
+            if asked.at < HEAD_BYTES + bytes.len() {
                 self.half_sent = (asked.at > 0).then_some(Sender::Answer);
                 break;
             }
@@ -311,27 +308,21 @@ impl Peer {
         };
         let mut at = 0;
         if let Some(bytes) = scattered {
-            let hoped = wanted;
-            let own = usize::try_from(head.bytes).map_or(bytes, |own| own.min(bytes));
-            if taker == Some(hoped) && own == bytes && !head.lent {
+            if taker == Some(wanted) && head.bytes >= bytes as u64 && !head.lent {
                 at = bytes;
-            } else if let Way::In(there) = &ops[hoped].way {
+            } else if let Way::In(there) = &ops[wanted].way {
                 inbox.ahead.extend(&there[..bytes]);
             }
         }
         let goal = match of_window {
             None => taker.map_or(Goal::Kept, Goal::Op),
             Some(own) => {
-                let inside = Inside::of(window, rank, &head)?;
+                let part = Inside::of(window, rank, &head)?;
                 match own {
-                    Use::Put => Goal::Window(inside.from),
-                    Use::Add => Goal::Sum(inside.from),
+                    Use::Put => Goal::Window(part.from),
+                    Use::Add => Goal::Sum(part.from),
                     Use::Get | Use::Answer => {
-                        self.asked.push_back(Asked {
-                            from: inside.from,
-                            bytes: inside.bytes,
-                            at: 0,
-                        });
+                        self.asked.push_back(Asked { part, at: 0 });
                         inbox.have = 0;
                         return Ok(());
                     }
@@ -452,22 +443,20 @@ impl Peer {
             Goal::Op(index) => {
                 ops[index].at = coming.at;
                 ops[index].done = true;
-                false
             }
             Goal::Kept => {
                 inbox.unasked_bytes += coming.kept.len();
                 inbox.unasked.push_back((coming.head.tag, coming.kept));
-                true
             }
-            Goal::Window(_) => false,
+            Goal::Window(_) => {}
             Goal::Sum(from) => {
                 if let Some(window) = window {
                     window.add(from, &coming.kept);
                 }
                 inbox.summand = coming.kept;
-                false
             }
         }
+        coming.goal == Goal::Kept
     }
 
     /// Gives an operation a message that arrived before its receive began. Returns true if there was one.
@@ -482,10 +471,8 @@ impl Peer {
             return Ok(false);
         }
         let mut all = self.inbox.unasked.iter();
-        let Some(place) = all.position(|(tag, _)| *tag == op.tag) else {
-            return Ok(false);
-        };
-        let Some((tag, kept)) = self.inbox.unasked.remove(place) else {
+        let place = all.position(|(tag, _)| *tag == op.tag);
+        let Some((tag, kept)) = place.and_then(|place| self.inbox.unasked.remove(place)) else {
             return Ok(false);
         };
         self.inbox.unasked_bytes -= kept.len();
@@ -563,10 +550,7 @@ fn is_wait(error: &io::Error) -> bool {
 /// Number of bytes that arrived; `None` if there are none yet.
 fn came(rank: usize, result: io::Result<usize>) -> Result<Option<usize>, RankError> {
     match result {
-        Ok(0) => Err(RankError::Gone {
-            rank,
-            source: io::ErrorKind::UnexpectedEof.into(),
-        }),
+        Ok(0) => Err(RankError::gone(rank, io::ErrorKind::UnexpectedEof)),
         Ok(got) => Ok(Some(got)),
         Err(error) if is_wait(&error) => Ok(None),
         Err(source) => Err(RankError::Gone { rank, source }),

@@ -41,7 +41,8 @@ pub(super) struct Rendezvous {
     pub(super) config: WorldConfig,
     own: u32,
     pub(super) pending: PendingPeers,
-    strangers: u64,
+    /// Connections that were closed because they came from no rank of this job.
+    pub(super) strangers: u64,
 }
 
 /// Connections without a hello at a time; more wait in the backlog.
@@ -61,10 +62,6 @@ impl Rendezvous {
             own: u32::try_from(own).unwrap_or(u32::MAX),
             strangers: 0,
         }
-    }
-
-    pub(super) fn strangers(&self) -> u64 {
-        self.strangers
     }
 
     pub(super) fn silence_ns(&self) -> u64 {

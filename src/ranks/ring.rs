@@ -49,8 +49,8 @@ impl End {
         let begin = shared.ring(from, to);
         // Otherwise the first pass over the ring would fault its pages in one by one, in the middle of a measurement.
         shared
-            .region()
-            .populate(begin, (1 + shared.cells()) * CELL_BYTES);
+            .region
+            .populate(begin, (1 + shared.cells) * CELL_BYTES);
         Self {
             begin,
             shared: Arc::clone(shared),
@@ -60,7 +60,7 @@ impl End {
 
     /// Words of the reader: the number of cells it has freed, and the number of loans it has copied.
     fn reader(&self) -> &[AtomicU64] {
-        self.shared.region().words(self.begin, 2)
+        self.shared.region.words(self.begin, 2)
     }
 
     /// Offset of a cell in the region, in bytes.
@@ -69,12 +69,12 @@ impl End {
     }
 
     fn word(&self, place: usize) -> &AtomicU64 {
-        &self.shared.region().words(self.cell(place), 1)[0]
+        &self.shared.region.words(self.cell(place), 1)[0]
     }
 
     /// Index of the current cell.
     fn place(&self) -> usize {
-        let cells = self.shared.cells() as u64;
+        let cells = self.shared.cells as u64;
         usize::try_from(self.at % cells).unwrap_or(0)
     }
 
@@ -103,7 +103,7 @@ impl Outgoing {
     pub(super) fn send(&mut self, head: &[u8], payload: &[u8]) -> usize {
         let payload = &payload[..payload.len().min(PACKET_BYTES - head.len())];
         let bytes = head.len() + payload.len();
-        let (cells, all) = (cells_of(bytes), self.end.shared.cells());
+        let (cells, all) = (cells_of(bytes), self.end.shared.cells);
         let place = self.end.place();
         let skipped = if place + cells > all { all - place } else { 0 };
         if !self.has_room(skipped + cells) {
@@ -115,7 +115,7 @@ impl Outgoing {
             self.end.at += skipped as u64;
         }
         let place = self.end.place();
-        let span = self.end.shared.region();
+        let span = &self.end.shared.region;
         let span = span.span(self.end.cell(place) + WORD_BYTES, bytes);
         span.write(head);
         span.part(head.len(), payload.len()).write(payload);
@@ -127,7 +127,7 @@ impl Outgoing {
     }
 
     fn has_room(&mut self, cells: usize) -> bool {
-        let all = self.end.shared.cells() as u64;
+        let all = self.end.shared.cells as u64;
         let needed = self.end.at + cells as u64;
         if needed - self.left > all {
             self.left = self.end.reader()[0].load(Ordering::Acquire);
@@ -137,7 +137,7 @@ impl Outgoing {
 
     /// Offset of bytes that need not be written, since the reader can copy them from there. `None` if they are outside of the region.
     pub(super) fn lendable(&self, bytes: &[u8]) -> Option<usize> {
-        self.end.shared.region().offset_of(bytes)
+        self.end.shared.region.offset_of(bytes)
     }
 
     /// Counts a loan and returns its number.
@@ -153,13 +153,13 @@ impl Outgoing {
 
     /// Copies into shared memory of the reader, at an offset in the region. The ring is not involved.
     pub(super) fn put(&self, at: usize, bytes: &[u8]) {
-        let region = self.end.shared.region();
+        let region = &self.end.shared.region;
         region.span(at, bytes.len()).write(bytes);
     }
 
     /// Copies from shared memory of the reader, at an offset in the region.
     pub(super) fn get(&self, at: usize, into: &mut [u8]) {
-        let region = self.end.shared.region();
+        let region = &self.end.shared.region;
         region.span(at, into.len()).read(into);
     }
 }
@@ -181,7 +181,7 @@ impl Incoming {
         let Some((bytes, read)) = self.open() else {
             return 0;
         };
-        let region = self.end.shared.region();
+        let region = &self.end.shared.region;
         let start = self.end.cell(self.end.place()) + WORD_BYTES;
         let mut at = read;
         for part in [first, second] {
@@ -210,11 +210,11 @@ impl Incoming {
             }
             if word & AROUND != AROUND {
                 // No correct writer exceeds this room. The limit keeps every read inside of the ring.
-                let room = (self.end.shared.cells() - place) * CELL_BYTES - WORD_BYTES;
+                let room = (self.end.shared.cells - place) * CELL_BYTES - WORD_BYTES;
                 let bytes = usize::try_from(word & AROUND).unwrap_or(0);
                 return Some((bytes.min(room), 0));
             }
-            self.end.at += (self.end.shared.cells() - place) as u64;
+            self.end.at += (self.end.shared.cells - place) as u64;
         }
     }
 
@@ -233,7 +233,7 @@ impl Incoming {
 
     /// Copies a loan from an offset in the region, and confirms it. Returns false if the bytes are outside of the region.
     pub(super) fn copy(&mut self, at: usize, into: &mut [u8]) -> bool {
-        let region = self.end.shared.region();
+        let region = &self.end.shared.region;
         let end = at.checked_add(into.len());
         if end.is_none_or(|end| end > region.bytes()) {
             return false;
@@ -351,9 +351,7 @@ mod tests {
         let mut came = vec![0; 9_900];
         assert!(into.copy(at, &mut came));
         assert!(out.is_copied(number) && came == content(3, 10_000)[100..]);
-        assert!(
-            !into.copy(usize::MAX, &mut came) && !into.copy(shared.region().bytes(), &mut came)
-        );
+        assert!(!into.copy(usize::MAX, &mut came) && !into.copy(shared.region.bytes(), &mut came));
     }
 
     #[test]

@@ -29,9 +29,11 @@ const RINGS_BYTES: usize = 64 << 20;
 
 /// Shared memory of the ranks of a node, indexed by their places on it.
 pub(crate) struct SharedMemory {
-    region: Arc<Region>,
+    /// The whole memory.
+    pub(super) region: Arc<Region>,
     places: usize,
-    cells: usize,
+    /// Cells per ring.
+    pub(super) cells: usize,
     arena_bytes: usize,
     bells: Vec<Bell>,
 }
@@ -64,16 +66,6 @@ impl SharedMemory {
     pub(crate) fn rings_bytes(places: usize) -> usize {
         let line = (1 + cells_for(places)) * CELL_BYTES;
         places.saturating_mul(places).saturating_mul(line)
-    }
-
-    /// Cells per ring.
-    pub(crate) fn cells(&self) -> usize {
-        self.cells
-    }
-
-    /// The whole memory.
-    pub(crate) fn region(&self) -> &Region {
-        &self.region
     }
 
     /// The arena of the rank at a place. Only that rank may ask for it.

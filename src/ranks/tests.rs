@@ -447,7 +447,9 @@ fn more_ranks_may_connect_at_once_than_stand_in_the_list_of_connections() {
     let connected = std::sync::Barrier::new(RANKS);
     as_ranks_over(Over::Tcp, RANKS, |world| {
         if world.rank() > 0 {
-            assert!(!world.reach(0).unwrap(), "rank 0 has not answered yet");
+            world.reach(0).unwrap();
+            let linked = world.peers[0].is_linked();
+            assert!(!linked, "rank 0 has not answered yet");
             connected.wait();
             world.send(0, TAG, &content(world.rank(), 9)).unwrap();
             return;

@@ -15,8 +15,8 @@ pub(crate) struct WaitStrategy {
     turns: u32,
     /// Time when the rank first saw that nothing moves, in nanoseconds; 0 if it has not seen this yet.
     since_ns: u64,
-    /// Total time in which nothing moved, in nanoseconds.
-    waited_ns: u64,
+    /// Total time in which nothing moved since this rank began, in nanoseconds.
+    pub(super) waited_ns: u64,
     /// Latest estimate of a turn without a byte, in nanoseconds. The time of a wait of a few turns is calculated from it, since reading the
     /// clock in each turn would cost as much as what is measured.
     turn_ns: u64,
@@ -68,11 +68,6 @@ impl WaitStrategy {
         };
         self.turns = 0;
         self.since_ns = 0;
-    }
-
-    /// Total time in which nothing moved since this rank began, in nanoseconds.
-    pub(crate) fn waited_ns(&self) -> u64 {
-        self.waited_ns
     }
 
     /// Records a turn in which nothing moved, and returns the next action.
@@ -135,7 +130,7 @@ mod tests {
             assert!(waiting.idle_ns() > 0);
             waiting.moved();
             assert_eq!(waiting.idle_ns(), 0);
-            assert!(waiting.waited_ns() >= CROWDED_NS);
+            assert!(waiting.waited_ns >= CROWDED_NS);
             assert_eq!(waiting.nothing(), Next::Look);
         }
         let mut sleeper = WaitStrategy::new(Wait::Sleep, 1, 4);

@@ -95,11 +95,11 @@ impl World {
 
     /// Total time this rank spent waiting for links and other ranks, in nanoseconds.
     pub(crate) fn waited_ns(&self) -> u64 {
-        self.waiting.waited_ns()
+        self.waiting.waited_ns
     }
 
     /// Number of connections that were closed because they came from no rank of this job.
     pub(crate) fn strangers(&self) -> u64 {
-        self.rendezvous.strangers()
+        self.rendezvous.strangers
     }
 }

@@ -7,6 +7,8 @@
 
 use thiserror::Error;
 
+use super::bytes_at;
+
 /// Length of a header in bytes.
 pub const HEADER_BYTES: usize = 64;
 /// Version of the header.
@@ -103,20 +105,20 @@ impl BlockHeader {
         if bytes[0..4] != MAGIC {
             return Err(BlockError::Magic);
         }
-        let version = u16::from_le_bytes([bytes[4], bytes[5]]);
+        let version = u16::from_le_bytes(bytes_at(bytes, 4));
         if version != BLOCK_VERSION {
             return Err(BlockError::Version(version));
         }
-        let flags = u16::from_le_bytes([bytes[6], bytes[7]]);
+        let flags = u16::from_le_bytes(bytes_at(bytes, 6));
         if flags & !(LAST | SUMMED) != 0 {
             return Err(BlockError::Flags(flags));
         }
         let header = Self {
-            payload_bytes: long(bytes, 8),
-            sequence: long(bytes, 16),
-            source_node: word(bytes, 24),
-            source_slot: word(bytes, 28),
-            checksum: (flags & SUMMED != 0).then(|| word(bytes, 32)),
+            payload_bytes: u64::from_le_bytes(bytes_at(bytes, 8)),
+            sequence: u64::from_le_bytes(bytes_at(bytes, 16)),
+            source_node: u32::from_le_bytes(bytes_at(bytes, 24)),
+            source_slot: u32::from_le_bytes(bytes_at(bytes, 28)),
+            checksum: (flags & SUMMED != 0).then(|| u32::from_le_bytes(bytes_at(bytes, 32))),
             last: flags & LAST != 0,
         };
         if header.payload_bytes > limit {
@@ -158,18 +160,6 @@ impl BlockHeader {
             })
         }
     }
-}
-
-fn long(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
-    let mut part = [0; 8];
-    part.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(part)
-}
-
-fn word(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
-    let mut part = [0; 4];
-    part.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(part)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@
 //!    | <------------------- end-of-file ---  |   everything arrived
 //! ```
 
+use super::bytes_at;
+
 /// Length of a hello in bytes.
 pub const HELLO_BYTES: usize = 64;
 /// The answer to a hello.
@@ -61,18 +63,12 @@ impl LinkHello {
         if bytes[0..8] != MAGIC {
             return None;
         }
-        let mut secret = [0; 32];
-        secret.copy_from_slice(&bytes[8..40]);
-        let word = |index: usize| {
-            let mut part = [0; 4];
-            part.copy_from_slice(&bytes[40 + index * 4..44 + index * 4]);
-            u32::from_le_bytes(part)
-        };
+        let word = |index: usize| u32::from_le_bytes(bytes_at(bytes, 40 + index * 4));
         if word(4) > MAX_PROBE_BYTES {
             return None;
         }
         Some(Self {
-            secret,
+            secret: bytes_at(bytes, 8),
             boundary: word(0),
             from: word(1),
             to: word(2),
@@ -84,11 +80,8 @@ impl LinkHello {
 
 /// Converts the secret of a run to the fixed bytes of a hello: 32 hexadecimal digits; a shorter text ends in zeros.
 pub fn secret_bytes(secret: &str) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    for (target, source) in bytes.iter_mut().zip(secret.bytes()) {
-        *target = source;
-    }
-    bytes
+    let mut digits = secret.bytes();
+    std::array::from_fn(|_| digits.next().unwrap_or(0))
 }
 
 #[cfg(test)]

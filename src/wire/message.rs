@@ -48,8 +48,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::job::{RankAssignment, Round};
 use crate::plan::{Assignment, DataPort};
-use crate::record::HostFacts;
-use crate::record::{Asked, NodeReport, PairTime, RankLine, Sighting, Trouble};
+use crate::record::{Asked, HostFacts, NodeReport, PairTime, RankLine, Sighting, Trouble};
 
 /// Version of the messages. Both sides are the same build, so a difference is an error and is not negotiated.
 pub const WIRE_VERSION: u32 = 3;

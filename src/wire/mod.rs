@@ -8,3 +8,10 @@ pub mod frame;
 pub mod hello;
 pub mod message;
 pub mod rank;
+
+/// The `N` bytes from byte `at` on.
+fn bytes_at<const N: usize>(all: &[u8], at: usize) -> [u8; N] {
+    let mut part = [0; N];
+    part.copy_from_slice(&all[at..at + N]);
+    part
+}

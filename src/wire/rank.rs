@@ -9,6 +9,7 @@
 //!    | <------ head, payload, head, payload ... --  |
 //! ```
 
+use super::bytes_at;
 use super::hello::{ANSWER, HELLO_BYTES};
 
 /// The answer to an accepted proposal.
@@ -39,17 +40,10 @@ impl RankHello {
 
     /// Decodes a proposal, or returns `None` if a stranger sent the bytes.
     pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Self> {
-        let word = |at: usize| {
-            let mut part = [0; 4];
-            part.copy_from_slice(&bytes[at..at + 4]);
-            u32::from_le_bytes(part)
-        };
-        let mut secret = [0; 32];
-        secret.copy_from_slice(&bytes[8..40]);
         (bytes[0..8] == MAGIC).then(|| Self {
-            secret,
-            from: word(40),
-            to: word(44),
+            secret: bytes_at(bytes, 8),
+            from: u32::from_le_bytes(bytes_at(bytes, 40)),
+            to: u32::from_le_bytes(bytes_at(bytes, 44)),
         })
     }
 }
@@ -89,18 +83,13 @@ impl MessageHead {
 
     /// Decodes a head. Any bytes are a head; the reader decides whether it makes sense.
     pub fn decode(bytes: &[u8; HEAD_BYTES]) -> Self {
-        let mut parts = ([0; 4], [0; 4], [0; 8], [0; 8]);
-        parts.0.copy_from_slice(&bytes[0..4]);
-        parts.1.copy_from_slice(&bytes[4..8]);
-        parts.2.copy_from_slice(&bytes[8..16]);
-        parts.3.copy_from_slice(&bytes[16..24]);
-        let length = u64::from_le_bytes(parts.2);
+        let length = u64::from_le_bytes(bytes_at(bytes, 8));
         Self {
-            tag: u32::from_le_bytes(parts.0),
-            sequence: u32::from_le_bytes(parts.1),
+            tag: u32::from_le_bytes(bytes_at(bytes, 0)),
+            sequence: u32::from_le_bytes(bytes_at(bytes, 4)),
             bytes: length & !LENT,
             lent: length & LENT != 0,
-            place: u64::from_le_bytes(parts.3),
+            place: u64::from_le_bytes(bytes_at(bytes, 16)),
         }
     }
 }

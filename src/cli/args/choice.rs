@@ -7,7 +7,7 @@ use latency::rounds::Effort;
 use latency::routing::{RULES, Rule};
 
 use crate::controller::Hold;
-use crate::plan::collective::{ALGORITHMS, Algorithm};
+use crate::plan::collective::Algorithm;
 use crate::plan::imb::{Part, Rules};
 use crate::plan::ranks::{RankOrder, Wait};
 use crate::plan::{Coupling, Datapath, Profile, Transport, Verify, Workers};
@@ -137,7 +137,7 @@ choices! {
     Rules: Self::NAMES,
     Part: Self::NAMES,
     Hold: Self::NAMES,
-    Algorithm: ALGORITHMS.map(|one| (one.name(), one)),
+    Algorithm: Self::NAMES,
     FabricKind: [
         ("fat-tree", Self::FatTree),
         ("leaf-spine", Self::LeafSpine),

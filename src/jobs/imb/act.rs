@@ -60,15 +60,14 @@ impl Act {
     /// Does `count` repetitions, complete together at the end.
     pub(super) fn together(&mut self, world: &mut World, count: usize) -> Result<(), PlayerError> {
         match self {
-            Self::Messages(messages) => {
-                for repetition in 0..count {
-                    messages.repeat(world, repetition)?;
-                }
-                Ok(())
+            Self::Messages(_) | Self::Opening(..) => {
+                (0..count).try_for_each(|number| self.repeat(world, number))
             }
             Self::Windows(windows) => Ok(windows.transfers(world, 0, count)?),
-            Self::Files(files) => all_of(files, world, count),
-            Self::Opening(..) => (0..count).try_for_each(|number| self.repeat(world, number)),
+            Self::Files(files) => {
+                (0..count).try_for_each(|number| files.transfer(world, number))?;
+                files.complete(world)
+            }
         }
     }
 
@@ -108,19 +107,11 @@ impl Act {
         }
     }
 
-    /// Seconds spent on bringing files to storage devices.
-    pub(super) fn synchronising_s(&self) -> f64 {
+    /// The file that is written or read, if there is one.
+    pub(super) fn files(&self) -> Option<&Files> {
         match self {
-            Self::Files(files) => files.synchronising_s(),
-            Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => 0.0,
-        }
-    }
-
-    /// Bytes that this rank has read from files.
-    pub(super) fn read_bytes(&self) -> u64 {
-        match self {
-            Self::Files(files) => files.read_bytes(),
-            Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => 0,
+            Self::Files(files) => Some(files),
+            Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => None,
         }
     }
 
@@ -133,19 +124,8 @@ impl Act {
     }
 }
 
-/// Does `count` transfers of a file, complete together at the end.
-pub(super) fn all_of(
-    files: &mut Files,
-    world: &mut World,
-    count: usize,
-) -> Result<(), PlayerError> {
-    for number in 0..count {
-        files.transfer(world, number)?;
-    }
-    files.complete(world)
-}
-
-/// The same, each while the rank computes. Returns the nanoseconds and the number of transfers, as one batch.
+/// Does `count` transfers of a file, each while the rank computes, complete together at the end. Returns the nanoseconds and the number of
+/// transfers, as one batch.
 pub(super) fn overlapped(
     world: &mut World,
     act: &mut Act,

@@ -117,7 +117,6 @@ impl Scene {
         let right = (place + 1) % size;
         let is_root = place == self.root;
         Some(match self.benchmark {
-            Benchmark::PingPong | Benchmark::PingPing => (part(size - 1 - place, 0), 0),
             Benchmark::Sendrecv => (part(left, 0), 0),
             // The left neighbour sends its first half to the right. The right neighbour sends its second half to the left.
             Benchmark::Exchange => ([part(left, 0), part(right, bytes)].concat(), 0),
@@ -128,7 +127,9 @@ impl Scene {
             | Benchmark::OpenClose
             | Benchmark::File(_) => return None,
             Benchmark::UnidirPut | Benchmark::UnidirGet if is_root => return None,
-            Benchmark::UnidirPut
+            Benchmark::PingPong
+            | Benchmark::PingPing
+            | Benchmark::UnidirPut
             | Benchmark::UnidirGet
             | Benchmark::BidirPut
             | Benchmark::BidirGet => (part(size - 1 - place, 0), 0),

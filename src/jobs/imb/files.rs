@@ -37,6 +37,8 @@ pub(crate) struct Files {
     bytes: usize,
     /// This rank's part of the portion.
     piece: Range<usize>,
+    /// True if the first rank writes and reads for all.
+    collects: bool,
     place: Place,
     file: File,
     /// Data to write, or data that was read.
@@ -76,16 +78,19 @@ impl Files {
         if benchmark.writes() {
             written(group.place(), 0, &mut buffer);
         }
-        let collects = collects(benchmark, group, bytes) && group.place() == 0;
+        let (size, first) = (group.size(), group.place() == 0);
+        let collects =
+            benchmark.who() == Who::Collective && size > 1 && bytes / size < COLLECTED_BYTES;
         Ok(Self {
             file: open(&place)?,
             benchmark,
             group: group.clone(),
             bytes,
             piece,
+            collects,
             place,
             buffer,
-            collected: vec![0; if collects { bytes } else { 0 }],
+            collected: vec![0; if collects && first { bytes } else { 0 }],
             last: 0,
             position: 0,
             synchronising_ns: 0,
@@ -157,7 +162,7 @@ impl Files {
 
     /// The buffer that a transfer uses.
     fn transferred(&mut self) -> &mut Vec<u8> {
-        if collects(self.benchmark, &self.group, self.bytes) {
+        if self.collects {
             &mut self.collected
         } else {
             &mut self.buffer
@@ -274,10 +279,8 @@ impl Files {
         }
         let mut eight = [0; 8];
         File::open(&self.place.pointer)?.read_exact(&mut eight)?;
-        let (at, behind) = (
-            u64::from_le_bytes(eight),
-            self.bytes as u64 * transfers as u64,
-        );
+        let at = u64::from_le_bytes(eight);
+        let behind = self.bytes as u64 * transfers as u64;
         Ok((at != behind).then(|| Wrong {
             item: usize::try_from(at.min(behind)).unwrap_or(usize::MAX) / FILE_ITEM_BYTES,
             got: format!("the shared position at byte {at}"),
@@ -290,7 +293,6 @@ impl Files {
     /// gathers the data of others at the first rank.
     fn begin(&mut self, world: &mut World, number: usize) -> Result<Option<u64>, PlayerError> {
         let (bytes, piece) = (self.bytes as u64, self.piece.clone());
-        let collects = collects(self.benchmark, &self.group, self.bytes);
         let ordered = self.benchmark.who() == Who::Collective;
         let record = match (self.benchmark.pointer(), ordered) {
             (Pointer::Individual | Pointer::Explicit, _) => number as u64 * bytes,
@@ -309,7 +311,7 @@ impl Files {
                 u64::from_le_bytes(at)
             }
         };
-        if !collects {
+        if !self.collects {
             return Ok(some(record + piece.start as u64, &piece));
         }
         if self.benchmark.writes() {
@@ -324,7 +326,7 @@ impl Files {
 
     /// Ends a transfer: after a collected read it sends the data of others to them.
     fn end(&mut self, world: &mut World) -> Result<(), PlayerError> {
-        if collects(self.benchmark, &self.group, self.bytes) && !self.benchmark.writes() {
+        if self.collects && !self.benchmark.writes() {
             let blocks = self.blocks();
             let mut team = world.team(&self.group);
             let (all, own) = (&self.collected, &mut self.buffer);
@@ -338,8 +340,7 @@ impl Files {
 
     /// Compares the last data that was read with the expected data, and clears it.
     fn look(&mut self) {
-        let collects = collects(self.benchmark, &self.group, self.bytes);
-        let within = if collects { self.piece.start } else { 0 };
+        let within = if self.collects { self.piece.start } else { 0 };
         let mut expected = vec![0; self.buffer.len()];
         laid(self.last + within as u64, &mut expected);
         let found = differs(&expected, &self.buffer);
@@ -450,12 +451,6 @@ fn open(place: &Place) -> Result<File, PlayerError> {
 fn kind(benchmark: FileBenchmark) -> (bool, bool) {
     let private = benchmark.pointer() == Pointer::Private;
     (private, !benchmark.writes())
-}
-
-/// True if the first rank writes and reads for all.
-fn collects(benchmark: FileBenchmark, group: &Group, bytes: usize) -> bool {
-    let size = group.size();
-    benchmark.who() == Who::Collective && size > 1 && bytes / size < COLLECTED_BYTES
 }
 
 fn some(at: u64, piece: &Range<usize>) -> Option<u64> {

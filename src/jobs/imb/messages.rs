@@ -21,10 +21,8 @@ pub(super) struct Messages {
     bytes: usize,
     out: Buffer,
     into: Buffer,
-    /// Block of each place, each of one message length.
+    /// Block of each place: one message length, or its part of one vector.
     blocks: Vec<Range<usize>>,
-    /// The parts of one vector.
-    parts: Vec<Range<usize>>,
     /// True if the root moves from repetition to repetition.
     rotates: bool,
 }
@@ -56,8 +54,10 @@ impl Messages {
             bytes,
             out: world.buffer(out),
             into: world.buffer(into),
-            blocks: ranges(&vec![bytes; size]),
-            parts: split(bytes, ITEM_BYTES, size),
+            blocks: match benchmark {
+                Benchmark::ReduceScatter => split(bytes, ITEM_BYTES, size),
+                _ => ranges(&vec![bytes; size]),
+            },
             rotates,
             group,
         };
@@ -218,12 +218,15 @@ impl Messages {
             out,
             into,
             blocks,
-            parts,
             ..
         } = self;
         let place = group.place();
         let mut team = world.team(group);
         let by = algorithm.unwrap_or(Algorithm::Linear);
+        // Sums are formed in place.
+        if benchmark.item_bytes() == ITEM_BYTES {
+            into.copy_from_slice(out);
+        }
         match benchmark {
             Benchmark::Barrier => team.barrier(by),
             // Without bytes nothing is done, as in MPI libraries.
@@ -236,20 +239,9 @@ impl Messages {
             Benchmark::Alltoall | Benchmark::Alltoallv => {
                 team.alltoall(by, (out, blocks), (into, blocks))
             }
-            Benchmark::Reduce => {
-                into.copy_from_slice(out);
-                team.reduce(by, root, into)
-            }
-            Benchmark::Allreduce => {
-                into.copy_from_slice(out);
-                team.allreduce(by, into)
-            }
-            Benchmark::ReduceScatter => {
-                into.copy_from_slice(out);
-                team.reduce_scatter(by, into, parts)
-            }
-            Benchmark::ReduceScatterBlock => {
-                into.copy_from_slice(out);
+            Benchmark::Reduce => team.reduce(by, root, into),
+            Benchmark::Allreduce => team.allreduce(by, into),
+            Benchmark::ReduceScatter | Benchmark::ReduceScatterBlock => {
                 team.reduce_scatter(by, into, blocks)
             }
             _ => Ok(()),

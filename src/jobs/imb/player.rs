@@ -9,7 +9,7 @@ use crate::record::{FileTimes, Overlap, RankLine};
 use crate::sys::{clock, usage};
 
 use super::PlayerError;
-use super::act::{Act, all_of, overlapped};
+use super::act::{Act, overlapped};
 use super::compute::Work;
 use super::files::{self, Files, Place, folder};
 use super::messages::Messages;
@@ -139,15 +139,9 @@ impl Player {
             Part::Mpi1 => {
                 let algorithm = self.imb.algorithm_for(table, length.bytes);
                 let rotates = self.imb.rules == Rules::Guide;
-                let group = group.clone();
-                Act::Messages(Messages::new(
-                    world,
-                    benchmark,
-                    group,
-                    algorithm,
-                    length.bytes,
-                    rotates,
-                ))
+                let (group, bytes) = (group.clone(), length.bytes);
+                let messages = Messages::new(world, benchmark, group, algorithm, bytes, rotates);
+                Act::Messages(messages)
             }
             Part::Ext => {
                 let places = self.imb.places(benchmark, table.mode, length.repetitions);
@@ -223,7 +217,7 @@ impl Player {
             }
             act.restart(world)?;
         }
-        let looks = reads(table.benchmark);
+        let looks = matches!(table.benchmark, Benchmark::File(file) if !file.writes());
         let mut fetched_before = usage::fetched_bytes(looks);
         world.team(everybody).barrier(Algorithm::Dissemination)?;
         for _ in 0..BARRIERS {
@@ -236,12 +230,12 @@ impl Player {
         let batch = repetitions.div_ceil(BATCHES).max(1);
         let seconds = |ns, count| seconds(table.benchmark, ns, count);
         let mut pure = None;
-        if let (Act::Files(files), Class::Overlap) = (&mut act, table.benchmark.class()) {
+        if overlaps {
             // The same transfers without computation (guide 5.2.8.3).
             let began_ns = clock::monotonic_ns();
-            all_of(files, world, repetitions)?;
+            act.together(world, repetitions)?;
             pure = Some(seconds(clock::monotonic_ns() - began_ns, repetitions));
-            files.reopen(world)?;
+            act.restart(world)?;
             fetched_before = usage::fetched_bytes(looks);
             for _ in 0..BARRIERS {
                 world.team(group).barrier(Algorithm::Dissemination)?;
@@ -256,7 +250,8 @@ impl Player {
         };
         let batch = if together { repetitions } else { batch };
         let fetched = usage::fetched_bytes(looks).zip(fetched_before);
-        let (read_bytes, synchronising_s) = (act.read_bytes(), act.synchronising_s());
+        let read_bytes = act.files().map_or(0, Files::read_bytes);
+        let synchronising_s = act.files().map_or(0.0, Files::synchronising_s);
         let whole: u64 = timed.iter().map(|(ns, _)| ns).sum();
         let wrong = match self.imb.check && table.benchmark.is_comparable() {
             // One more repetition without a clock, into memory that holds none of the earlier data.
@@ -335,11 +330,7 @@ impl Player {
             let beside = self.work.as_ref().filter(|_| overlaps);
             let own = own + beside.map_or(0.0, |work| work.seconds);
             seconds = slowest(world, everybody, own)?;
-            let wished = if seconds < 1e-3 {
-                1000.0
-            } else {
-                (1.0 / seconds).max(1.0)
-            };
+            let wished = (1.0 / seconds.max(1e-3)).max(1.0);
             probes = usize::try_from(numbers::whole(wished))
                 .unwrap_or(1)
                 .min(most)
@@ -366,11 +357,6 @@ fn left_out(line: usize, why: String) -> RankLine {
     }
 }
 
-/// True if a benchmark reads a file.
-fn reads(benchmark: Benchmark) -> bool {
-    matches!(benchmark, Benchmark::File(file) if !file.writes())
-}
-
 /// Seconds of a repetition, if `count` of them took `ns` nanoseconds. Half of that where the message comes back (guide 3.3.2.1).
 fn seconds(benchmark: Benchmark, ns: u64, count: usize) -> f64 {
     let ways = match benchmark {
@@ -382,13 +368,8 @@ fn seconds(benchmark: Benchmark, ns: u64, count: usize) -> f64 {
 
 /// The largest of all members' figures, at all of them. No figure is negative.
 fn slowest(world: &mut World, everybody: &Group, own: f64) -> Result<f64, RankError> {
-    let size = everybody.size();
-    let blocks = crate::ranks::ranges(&vec![8; size]);
-    let mut all = vec![0; 8 * size];
-    let mut team = world.team(everybody);
-    team.allgather(Algorithm::Bruck, &own.to_le_bytes(), &mut all, &blocks)?;
-    let (figures, _) = all.as_chunks::<8>();
-    let figures = figures.iter().map(|eight| f64::from_le_bytes(*eight));
+    let figures = world.team(everybody).allgather_few(own.to_le_bytes())?;
+    let figures = figures.into_iter().map(f64::from_le_bytes);
     Ok(figures.fold(0.0, f64::max))
 }
 

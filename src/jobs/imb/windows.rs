@@ -66,10 +66,9 @@ impl Windows {
             self.buffer.fill(0xff);
             return Ok(());
         }
-        let blank = if self.benchmark == Benchmark::Accumulate {
-            0
-        } else {
-            0xff
+        let blank = match self.benchmark {
+            Benchmark::Accumulate => 0,
+            _ => 0xff,
         };
         if let Some(window) = world.window() {
             window.fill(blank);

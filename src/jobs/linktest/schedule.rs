@@ -9,14 +9,10 @@ pub type Step = Vec<(usize, usize)>;
 /// odd case one rank rests in each step. The 1-factorisation is LinkTest's: the first rank stays, the others sit on a ring that turns by
 /// one place from step to step.
 pub fn parallel(order: &[usize]) -> Vec<Step> {
-    let resting = order.len() % 2 == 1;
-    // If the number of ranks is odd, one entry is `None`: its partner rests.
-    let all: Vec<Option<usize>> = order
-        .iter()
-        .copied()
-        .map(Some)
-        .chain(resting.then_some(None))
-        .collect();
+    let mut all: Vec<Option<usize>> = order.iter().copied().map(Some).collect();
+    if order.len() % 2 == 1 {
+        all.push(None); // The partner of this entry rests.
+    }
     let Some((first, ring)) = all.split_first() else {
         return Vec::new();
     };
@@ -36,12 +32,8 @@ pub fn parallel(order: &[usize]) -> Vec<Step> {
 pub fn bisection(order: &[usize]) -> Vec<Step> {
     let (first, second) = order.split_at(order.len() / 2);
     let step = |turn: usize| {
-        let partner = |place: usize| second[(place + turn) % second.len()];
-        first
-            .iter()
-            .enumerate()
-            .map(|(place, one)| (*one, partner(place)))
-            .collect()
+        let partners = second.iter().copied().cycle().skip(turn);
+        first.iter().copied().zip(partners).collect()
     };
     (0..second.len()).map(step).collect()
 }

@@ -119,10 +119,9 @@ impl Tester {
                 let Some((first, second)) = pair else {
                     continue;
                 };
-                let (from, to) = if turn == 0 {
-                    (*first, *second)
-                } else {
-                    (*second, *first)
+                let (from, to) = match turn {
+                    0 => (*first, *second),
+                    _ => (*second, *first),
                 };
                 let place = (step, turn);
                 untold.extend(self.one(world, kernel, place, (from, to))?);
@@ -172,8 +171,7 @@ impl Tester {
         self.check(rank, leads, dose)?;
         let Some(seconds) = timed else {
             // Unidirectional messages are timed where they arrive.
-            let spread = self.times.spread(1.0);
-            world.send(rank, ASIDE, &encode(effort, spread.as_ref()))?;
+            world.send(rank, ASIDE, &encode(effort, self.times.spread(1.0)))?;
             return Ok(None);
         };
         let mut bytes = [0; ASIDE_BYTES];
@@ -222,10 +220,9 @@ impl Tester {
     }
 }
 
-fn encode(effort: Effort, spread: Option<&TimeSpread>) -> [u8; ASIDE_BYTES] {
+fn encode(effort: Effort, spread: Option<TimeSpread>) -> [u8; ASIDE_BYTES] {
     let mut bytes = [0; ASIDE_BYTES];
-    let none = TimeSpread::default();
-    let spread = spread.unwrap_or(&none);
+    let spread = spread.unwrap_or_default();
     let figures = [
         effort.busy,
         effort.waiting,
@@ -311,7 +308,7 @@ mod tests {
             waiting: 0.5,
         };
         assert_eq!(
-            decode(&encode(effort, Some(&spread))),
+            decode(&encode(effort, Some(spread))),
             (effort, Some(spread))
         );
         assert_eq!(decode(&encode(effort, None)), (effort, None));

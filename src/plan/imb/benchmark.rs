@@ -132,35 +132,36 @@ pub enum Class {
     Overlap,
 }
 
-/// All benchmarks except those of [`FileBenchmark`], in the order of the guide. Benchmarks that came later than the guide follow.
-const BENCHMARKS: [Benchmark; 27] = [
-    Benchmark::PingPong,
-    Benchmark::PingPing,
-    Benchmark::Sendrecv,
-    Benchmark::Exchange,
-    Benchmark::Bcast,
-    Benchmark::Allgather,
-    Benchmark::Allgatherv,
-    Benchmark::Alltoall,
-    Benchmark::Alltoallv,
-    Benchmark::Reduce,
-    Benchmark::ReduceScatter,
-    Benchmark::Allreduce,
-    Benchmark::Barrier,
-    Benchmark::ReduceScatterBlock,
-    Benchmark::Gather,
-    Benchmark::Gatherv,
-    Benchmark::Scatter,
-    Benchmark::Scatterv,
-    Benchmark::Uniband,
-    Benchmark::Biband,
-    Benchmark::Window,
-    Benchmark::UnidirPut,
-    Benchmark::UnidirGet,
-    Benchmark::BidirPut,
-    Benchmark::BidirGet,
-    Benchmark::Accumulate,
-    Benchmark::OpenClose,
+/// All benchmarks except those of [`FileBenchmark`] with their names, in the order of the guide. Benchmarks that came later than the guide
+/// follow.
+const BENCHMARKS: [(&str, Benchmark); 27] = [
+    ("PingPong", Benchmark::PingPong),
+    ("PingPing", Benchmark::PingPing),
+    ("Sendrecv", Benchmark::Sendrecv),
+    ("Exchange", Benchmark::Exchange),
+    ("Bcast", Benchmark::Bcast),
+    ("Allgather", Benchmark::Allgather),
+    ("Allgatherv", Benchmark::Allgatherv),
+    ("Alltoall", Benchmark::Alltoall),
+    ("Alltoallv", Benchmark::Alltoallv),
+    ("Reduce", Benchmark::Reduce),
+    ("Reduce_scatter", Benchmark::ReduceScatter),
+    ("Allreduce", Benchmark::Allreduce),
+    ("Barrier", Benchmark::Barrier),
+    ("Reduce_scatter_block", Benchmark::ReduceScatterBlock),
+    ("Gather", Benchmark::Gather),
+    ("Gatherv", Benchmark::Gatherv),
+    ("Scatter", Benchmark::Scatter),
+    ("Scatterv", Benchmark::Scatterv),
+    ("Uniband", Benchmark::Uniband),
+    ("Biband", Benchmark::Biband),
+    ("Window", Benchmark::Window),
+    ("Unidir_Put", Benchmark::UnidirPut),
+    ("Unidir_Get", Benchmark::UnidirGet),
+    ("Bidir_Put", Benchmark::BidirPut),
+    ("Bidir_Get", Benchmark::BidirGet),
+    ("Accumulate", Benchmark::Accumulate),
+    ("Open_Close", Benchmark::OpenClose),
 ];
 
 /// Number of message benchmarks in the guide.
@@ -191,7 +192,7 @@ const OF_TODAY: [Benchmark; 18] = [
 /// Default benchmarks of a part.
 pub fn usual(part: Part, rules: Rules) -> Vec<Benchmark> {
     match (part, rules) {
-        (Part::Mpi1, Rules::Guide) => BENCHMARKS[..OF_THE_GUIDE].to_vec(),
+        (Part::Mpi1, Rules::Guide) => Benchmark::all().take(OF_THE_GUIDE).collect(),
         (Part::Mpi1, Rules::Current) => OF_TODAY.to_vec(),
         (Part::Ext | Part::Io, _) => Benchmark::all()
             .filter(|benchmark| benchmark.part() == part)
@@ -203,41 +204,17 @@ impl Benchmark {
     /// All benchmarks, those of files last.
     pub fn all() -> impl Iterator<Item = Self> {
         let files = FileBenchmark::all().map(Self::File);
-        BENCHMARKS.into_iter().chain(files)
+        let others = BENCHMARKS.into_iter().map(|(_, one)| one);
+        others.chain(files)
     }
 
     /// Name as in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::PingPong => "PingPong",
-            Self::PingPing => "PingPing",
-            Self::Sendrecv => "Sendrecv",
-            Self::Exchange => "Exchange",
-            Self::Uniband => "Uniband",
-            Self::Biband => "Biband",
-            Self::Bcast => "Bcast",
-            Self::Allgather => "Allgather",
-            Self::Allgatherv => "Allgatherv",
-            Self::Gather => "Gather",
-            Self::Gatherv => "Gatherv",
-            Self::Scatter => "Scatter",
-            Self::Scatterv => "Scatterv",
-            Self::Alltoall => "Alltoall",
-            Self::Alltoallv => "Alltoallv",
-            Self::Reduce => "Reduce",
-            Self::ReduceScatter => "Reduce_scatter",
-            Self::ReduceScatterBlock => "Reduce_scatter_block",
-            Self::Allreduce => "Allreduce",
-            Self::Barrier => "Barrier",
-            Self::Window => "Window",
-            Self::UnidirPut => "Unidir_Put",
-            Self::UnidirGet => "Unidir_Get",
-            Self::BidirPut => "Bidir_Put",
-            Self::BidirGet => "Bidir_Get",
-            Self::Accumulate => "Accumulate",
-            Self::OpenClose => "Open_Close",
-            Self::File(file) => file.name(),
+        if let Self::File(file) = self {
+            return file.name();
         }
+        let known = BENCHMARKS.iter().find(|(_, one)| *one == self);
+        known.map_or("", |(name, _)| name)
     }
 
     /// Finds a benchmark by name, ignoring case.
@@ -352,14 +329,10 @@ impl Benchmark {
 
     /// True if one rank is the root. By the guide's rules the root changes from repetition to repetition.
     pub fn is_rooted(self) -> bool {
+        use Collective::{Broadcast, Gather, Reduce, Scatter};
         matches!(
             self.collective(),
-            Some(
-                Collective::Broadcast
-                    | Collective::Reduce
-                    | Collective::Gather
-                    | Collective::Scatter
-            )
+            Some(Broadcast | Reduce | Gather | Scatter)
         )
     }
 

@@ -377,10 +377,8 @@ impl Imb {
                 .collect(),
             None => {
                 let (least, largest) = self.logs(benchmark.part());
-                let powers = (least..=largest).map(|log| 1_usize << log);
-                let mut all: Vec<usize> = std::iter::once(0)
-                    .chain(powers.map(|bytes| bytes.max(item)))
-                    .collect();
+                let powers = (least..=largest).map(|log| item.max(1 << log));
+                let mut all: Vec<usize> = std::iter::once(0).chain(powers).collect();
                 all.dedup();
                 all
             }

@@ -2,13 +2,23 @@
 
 use std::ops::Range;
 
-use super::gather::parts;
 use super::{Kind, Team};
 use crate::plan::collective::Algorithm;
 use crate::ranks::RankError;
-use crate::ranks::pieces::two;
+use crate::ranks::pieces::{ranges, two};
 
 impl Team<'_, '_> {
+    /// The few bytes that each member gives, at all members, in the order of places.
+    pub(crate) fn allgather_few<const N: usize>(
+        &mut self,
+        own: [u8; N],
+    ) -> Result<Vec<[u8; N]>, RankError> {
+        let mut all = vec![[0; N]; self.size()];
+        let blocks = ranges(&vec![N; self.size()]);
+        self.allgather(Algorithm::Bruck, &own, all.as_flattened_mut(), &blocks)?;
+        Ok(all)
+    }
+
     /// Puts `own` of the member at place p into `blocks[p]` of `all`, at all members. Blocks are in the order of places.
     pub(crate) fn allgather(
         &mut self,
@@ -19,7 +29,7 @@ impl Team<'_, '_> {
     ) -> Result<(), RankError> {
         all[blocks[self.place()].clone()].copy_from_slice(own);
         match algorithm {
-            Algorithm::Linear => self.allgather_at_once(all, blocks),
+            Algorithm::Linear => self.allgather_at_once(own, all, blocks),
             Algorithm::Ring => self.allgather_round(all, blocks),
             Algorithm::RecursiveDoubling => self.allgather_by_doubling(all, blocks),
             _ => self.allgather_by_bruck(all, blocks),
@@ -28,22 +38,15 @@ impl Team<'_, '_> {
 
     fn allgather_at_once(
         &mut self,
+        own: &[u8],
         all: &mut [u8],
         blocks: &[Range<usize>],
     ) -> Result<(), RankError> {
-        let (own, size) = (self.place(), self.size());
-        let mut mine: &[u8] = &[];
-        let mut ops = Vec::with_capacity(2 * size);
-        for (place, part) in parts(all, blocks) {
-            if place == own {
-                mine = part;
-            } else if !part.is_empty() {
-                ops.push(self.receive(place, Kind::Allgather, part));
-            }
-        }
+        let (place, size) = (self.place(), self.size());
+        let mut ops = self.receive_blocks(Kind::Allgather, all, blocks);
         // Each member begins with its neighbour, so that not all send to the same one.
-        for distance in (1..size).filter(|_| !mine.is_empty()) {
-            ops.push(self.send((own + distance) % size, Kind::Allgather, mine));
+        for distance in (1..size).filter(|_| !own.is_empty()) {
+            ops.push(self.send((place + distance) % size, Kind::Allgather, own));
         }
         self.drive(&mut ops)
     }

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::gather::parts;
 use super::{Kind, Team};
 use crate::plan::collective::Algorithm;
 use crate::ranks::RankError;
@@ -33,12 +32,7 @@ impl Team<'_, '_> {
         (into, from): (&mut [u8], &[Range<usize>]),
     ) -> Result<(), RankError> {
         let (own, size) = (self.place(), self.size());
-        let mut ops = Vec::with_capacity(2 * size);
-        for (place, part) in parts(into, from) {
-            if place != own && !part.is_empty() {
-                ops.push(self.receive(place, Kind::Alltoall, part));
-            }
-        }
+        let mut ops = self.receive_blocks(Kind::Alltoall, into, from);
         for distance in 1..size {
             let place = (own + distance) % size;
             let part = &out[to[place].clone()];
@@ -88,17 +82,13 @@ impl Team<'_, '_> {
         let mut bit = 1;
         while bit < size {
             let moving = || (0..size).filter(|distance| distance & bit != 0);
-            let count = moving().count();
             for (slot, distance) in moving().enumerate() {
                 packed[at(slot)].copy_from_slice(&turned[at(distance)]);
             }
             let (to, from) = ((own + bit) % size, (own + size - bit) % size);
-            let bytes = count * block;
-            self.swap(
-                Kind::Alltoall,
-                (to, &packed[..bytes]),
-                (from, &mut came[..bytes]),
-            )?;
+            let bytes = moving().count() * block;
+            let (goes, comes) = (&packed[..bytes], &mut came[..bytes]);
+            self.swap(Kind::Alltoall, (to, goes), (from, comes))?;
             for (slot, distance) in moving().enumerate() {
                 turned[at(distance)].copy_from_slice(&came[at(slot)]);
             }

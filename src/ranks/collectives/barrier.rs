@@ -1,6 +1,6 @@
 //! Barrier: no member continues before all have arrived.
 
-use super::fold::{Fold, Part};
+use super::fold::Fold;
 use super::{Kind, Team};
 use crate::plan::collective::Algorithm;
 use crate::ranks::RankError;
@@ -29,7 +29,7 @@ impl Team<'_, '_> {
 
     fn barrier_by_doubling(&mut self) -> Result<(), RankError> {
         let fold = Fold::of(self.size());
-        if let Part::Active(number) = self.fold(fold, &mut [])? {
+        if let Some(number) = self.fold(fold, &mut [])? {
             let mut bit = 1;
             while bit < fold.active {
                 let other = fold.place_of(number ^ bit);
@@ -46,11 +46,9 @@ impl Team<'_, '_> {
             return self.swap(Kind::Barrier, (0, &[]), (0, &mut []));
         }
         let others = 1..self.size();
-        let mut nothing = vec![[0_u8; 0]; self.size()];
         let mut heard: Vec<_> = others
             .clone()
-            .zip(&mut nothing)
-            .map(|(other, none)| self.receive(other, Kind::Barrier, none))
+            .map(|other| self.receive(other, Kind::Barrier, &mut []))
             .collect();
         self.drive(&mut heard)?;
         let mut told: Vec<_> = others

@@ -57,24 +57,15 @@ impl Team<'_, '_> {
         let (size, own) = (self.size(), tree.number);
         let (before, behind) = (tree.at(own + size - 1), tree.at(own + 1));
         let segments = bytes.len().div_ceil(SEGMENT_BYTES);
+        // The root receives nothing, and the last member passes nothing on.
+        let most = if own > 0 { SEGMENT_BYTES } else { 0 };
         for number in 0..=segments {
             let (have, open) = bytes.split_at_mut((number * SEGMENT_BYTES).min(bytes.len()));
-            // The root receives nothing, and the last member passes nothing on.
-            let comes = if own > 0 && number < segments {
-                open.len().min(SEGMENT_BYTES)
-            } else {
-                0
-            };
-            let goes: &[u8] = if own + 1 < size && number > 0 {
-                &have[(number - 1) * SEGMENT_BYTES..]
-            } else {
-                &[]
-            };
-            self.trade(
-                Kind::Broadcast,
-                (behind, goes),
-                (before, &mut open[..comes]),
-            )?;
+            let ready = have.chunks(SEGMENT_BYTES).next_back().unwrap_or(&[]);
+            let goes = if own + 1 < size { ready } else { &[] };
+            let comes = open.len().min(most);
+            let came = &mut open[..comes];
+            self.trade(Kind::Broadcast, (behind, goes), (before, came))?;
         }
         Ok(())
     }

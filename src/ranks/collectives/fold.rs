@@ -5,15 +5,6 @@ use super::{Kind, Team};
 use crate::ranks::RankError;
 use crate::ranks::pieces::add_floats;
 
-/// Role of a member while a power of two of them is active.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Active, with this number.
-    Active(usize),
-    /// Idle: waits for the result of the next member.
-    Idle,
-}
-
 /// Assignment among `size` members: of the first 2 * `extra`, each odd one acts for the even one before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fold {
@@ -32,11 +23,12 @@ impl Fold {
         }
     }
 
-    pub(super) fn part(&self, place: usize) -> Part {
+    /// Number of the member at a place; `None` if it is idle and waits for the result of the next member.
+    pub(super) fn number_of(&self, place: usize) -> Option<usize> {
         match place {
-            paired if paired >= 2 * self.extra => Part::Active(paired - self.extra),
-            odd if odd % 2 == 1 => Part::Active(odd / 2),
-            _ => Part::Idle,
+            alone if alone >= 2 * self.extra => Some(alone - self.extra),
+            odd if odd % 2 == 1 => Some(odd / 2),
+            _ => None,
         }
     }
 
@@ -52,25 +44,25 @@ impl Fold {
     /// Places that an active number acts for; they are neighbours.
     pub(super) fn places(&self, number: usize) -> std::ops::Range<usize> {
         let own = self.place_of(number);
-        if number < self.extra {
-            own - 1..own + 1
-        } else {
-            own..own + 1
-        }
+        own - usize::from(number < self.extra)..own + 1
     }
 }
 
 impl Team<'_, '_> {
-    /// Idle members give their vectors to their active neighbours, which add them. Returns the role of this member.
-    pub(super) fn fold(&mut self, fold: Fold, vector: &mut [u8]) -> Result<Part, RankError> {
+    /// Idle members give their vectors to their active neighbours, which add them. Returns this member's number, if it is active.
+    pub(super) fn fold(
+        &mut self,
+        fold: Fold,
+        vector: &mut [u8],
+    ) -> Result<Option<usize>, RankError> {
         let place = self.place();
-        let part = fold.part(place);
-        match part {
-            Part::Idle => {
+        let number = fold.number_of(place);
+        match number {
+            None => {
                 let mut ops = [self.send(place + 1, Kind::Fold, vector)];
                 self.drive(&mut ops)?;
             }
-            Part::Active(number) if number < fold.extra => {
+            Some(number) if number < fold.extra => {
                 let mut scratch = self.scratch(vector.len());
                 let other = &mut scratch[..vector.len()];
                 let mut ops = [self.receive(place - 1, Kind::Fold, other)];
@@ -78,24 +70,24 @@ impl Team<'_, '_> {
                 add_floats(vector, &scratch);
                 self.give_back(scratch);
             }
-            Part::Active(_) => {}
+            Some(_) => {}
         }
-        Ok(part)
+        Ok(number)
     }
 
     /// Active members of pairs send the result to their idle neighbours.
     pub(super) fn unfold(&mut self, fold: Fold, vector: &mut [u8]) -> Result<(), RankError> {
         let place = self.place();
-        match fold.part(place) {
-            Part::Idle => {
+        match fold.number_of(place) {
+            None => {
                 let mut ops = [self.receive(place + 1, Kind::Fold, vector)];
                 self.drive(&mut ops)
             }
-            Part::Active(number) if number < fold.extra => {
+            Some(number) if number < fold.extra => {
                 let mut ops = [self.send(place - 1, Kind::Fold, vector)];
                 self.drive(&mut ops)
             }
-            Part::Active(_) => Ok(()),
+            Some(_) => Ok(()),
         }
     }
 }

@@ -53,12 +53,7 @@ impl Team<'_, '_> {
             return self.give(Kind::Gather, root, own);
         }
         all[blocks[root].clone()].copy_from_slice(own);
-        let mut ops = Vec::with_capacity(blocks.len());
-        for (place, part) in parts(all, blocks) {
-            if place != root && !part.is_empty() {
-                ops.push(self.receive(place, Kind::Gather, part));
-            }
-        }
+        let mut ops = self.receive_blocks(Kind::Gather, all, blocks);
         self.drive(&mut ops)
     }
 
@@ -151,22 +146,4 @@ impl Team<'_, '_> {
         self.give_back(held);
         Ok(())
     }
-}
-
-/// Divides memory into its blocks, each with its place. Blocks are in order and do not overlap.
-pub(super) fn parts<'all>(
-    all: &'all mut [u8],
-    blocks: &[Range<usize>],
-) -> Vec<(usize, &'all mut [u8])> {
-    let mut rest = all;
-    let mut at = 0;
-    let mut parts = Vec::with_capacity(blocks.len());
-    for (place, block) in blocks.iter().enumerate() {
-        let (_, behind) = rest.split_at_mut(block.start - at);
-        let (part, behind) = behind.split_at_mut(block.len());
-        parts.push((place, part));
-        at = block.end;
-        rest = behind;
-    }
-    parts
 }

@@ -17,6 +17,8 @@ mod whole;
 
 pub(crate) use reduce::ITEM_BYTES;
 
+use std::ops::Range;
+
 use crate::ranks::error::RankError;
 use crate::ranks::group::Group;
 use crate::ranks::op::{From, OWN_TAGS, Op, Until};
@@ -76,6 +78,28 @@ impl Team<'_, '_> {
 
     fn receive<'bytes>(&self, from: usize, kind: Kind, into: &'bytes mut [u8]) -> Op<'bytes> {
         Op::receive(From::Rank(self.group.rank_at(from)), kind.tag(), into)
+    }
+
+    /// Receives of the blocks of all other members into `all`. Blocks are in order and do not overlap; empty ones are not sent.
+    fn receive_blocks<'all>(
+        &self,
+        kind: Kind,
+        all: &'all mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Vec<Op<'all>> {
+        let mut rest = all;
+        let mut at = 0;
+        let mut ops = Vec::with_capacity(2 * blocks.len());
+        for (place, block) in blocks.iter().enumerate() {
+            let (_, behind) = rest.split_at_mut(block.start - at);
+            let (part, behind) = behind.split_at_mut(block.len());
+            if place != self.place() && !part.is_empty() {
+                ops.push(self.receive(place, kind, part));
+            }
+            at = block.end;
+            rest = behind;
+        }
+        ops
     }
 
     fn drive(&mut self, ops: &mut [Op<'_>]) -> Result<(), RankError> {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::fold::{Fold, Part};
+use super::fold::Fold;
 use super::{Kind, SEGMENT_BYTES, Team};
 use crate::plan::collective::Algorithm;
 use crate::ranks::pieces::{add_floats, split, two};
@@ -85,8 +85,7 @@ impl Team<'_, '_> {
 
     fn reduce_by_one(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
         if self.place() != root {
-            let mut ops = [self.send(root, Kind::Reduce, vector)];
-            return self.drive(&mut ops);
+            return self.give(Kind::Reduce, root, vector);
         }
         let tree = self.tree(root);
         let mut scratch = self.scratch(vector.len());
@@ -126,25 +125,17 @@ impl Team<'_, '_> {
         let (before, behind) = (tree.at(own + size - 1), tree.at(own + 1));
         let segments = vector.len().div_ceil(SEGMENT_BYTES);
         let mut scratch = self.scratch(SEGMENT_BYTES);
+        // The last member receives nothing, and the root passes nothing on.
+        let most = if own + 1 < size { SEGMENT_BYTES } else { 0 };
         for number in 0..=segments {
             let begin = (number * SEGMENT_BYTES).min(vector.len());
             let (have, open) = vector.split_at_mut(begin);
-            let comes = if own + 1 < size {
-                open.len().min(SEGMENT_BYTES)
-            } else {
-                0
-            };
-            let goes: &[u8] = if own > 0 && number > 0 {
-                &have[(number - 1) * SEGMENT_BYTES..]
-            } else {
-                &[]
-            };
-            self.trade(
-                Kind::Reduce,
-                (before, goes),
-                (behind, &mut scratch[..comes]),
-            )?;
-            add_floats(&mut open[..comes], &scratch[..comes]);
+            let ready = have.chunks(SEGMENT_BYTES).next_back().unwrap_or(&[]);
+            let goes = if own > 0 { ready } else { &[] };
+            let comes = open.len().min(most);
+            let came = &mut scratch[..comes];
+            self.trade(Kind::Reduce, (before, goes), (behind, came))?;
+            add_floats(&mut open[..comes], &scratch);
         }
         self.give_back(scratch);
         Ok(())
@@ -154,13 +145,9 @@ impl Team<'_, '_> {
     fn reduce_in_blocks(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
         let fold = Fold::of(self.size());
         let blocks = split(vector.len(), ITEM_BYTES, fold.active);
-        let part = self.fold(fold, vector)?;
         // Number of the active member that is the root or acts for it.
-        let speaker = match fold.part(root) {
-            Part::Active(number) => number,
-            Part::Idle => root / 2,
-        };
-        if let Part::Active(number) = part {
+        let speaker = fold.number_of(root).unwrap_or(root / 2);
+        if let Some(number) = self.fold(fold, vector)? {
             self.halve(fold, number, vector, &blocks)?;
             self.collect(fold, (number, speaker), vector, &blocks)?;
         }
@@ -263,7 +250,7 @@ impl Team<'_, '_> {
 
     fn allreduce_by_doubling(&mut self, vector: &mut [u8]) -> Result<(), RankError> {
         let fold = Fold::of(self.size());
-        if let Part::Active(number) = self.fold(fold, vector)? {
+        if let Some(number) = self.fold(fold, vector)? {
             let mut scratch = self.scratch(vector.len());
             let mut bit = 1;
             while bit < fold.active {
@@ -280,7 +267,7 @@ impl Team<'_, '_> {
 
     fn allreduce_by_halving(&mut self, vector: &mut [u8]) -> Result<(), RankError> {
         let fold = Fold::of(self.size());
-        if let Part::Active(number) = self.fold(fold, vector)? {
+        if let Some(number) = self.fold(fold, vector)? {
             let blocks = split(vector.len(), ITEM_BYTES, fold.active);
             self.halve(fold, number, vector, &blocks)?;
             let span = |from: usize, count: usize| blocks[from].start..blocks[from + count - 1].end;
@@ -310,13 +297,9 @@ impl Team<'_, '_> {
         for step in 1..size {
             let out = blocks[(own + size - step) % size].clone();
             let into = blocks[(own + 2 * size - step - 1) % size].clone();
-            let bytes = into.len();
-            self.trade(
-                Kind::Reduce,
-                (to, &vector[out]),
-                (from, &mut scratch[..bytes]),
-            )?;
-            add_floats(&mut vector[into], &scratch[..bytes]);
+            let came = &mut scratch[..into.len()];
+            self.trade(Kind::Reduce, (to, &vector[out]), (from, came))?;
+            add_floats(&mut vector[into], &scratch);
         }
         self.give_back(scratch);
         Ok(())
@@ -333,13 +316,9 @@ impl Team<'_, '_> {
         let mut scratch = self.scratch(mine.len());
         for step in 1..size {
             let (to, from) = ((own + step) % size, (own + size - step) % size);
-            let out = blocks[to].clone();
-            self.trade(
-                Kind::Reduce,
-                (to, &vector[out]),
-                (from, &mut scratch[..mine.len()]),
-            )?;
-            add_floats(&mut vector[mine.clone()], &scratch[..mine.len()]);
+            let (out, came) = (blocks[to].clone(), &mut scratch[..mine.len()]);
+            self.trade(Kind::Reduce, (to, &vector[out]), (from, came))?;
+            add_floats(&mut vector[mine.clone()], &scratch);
         }
         self.give_back(scratch);
         Ok(())
@@ -353,7 +332,7 @@ impl Team<'_, '_> {
         let fold = Fold::of(self.size());
         let place = self.place();
         match self.fold(fold, vector)? {
-            Part::Active(number) => {
+            Some(number) => {
                 let of = |number: usize| {
                     let places = fold.places(number);
                     blocks[places.start].start..blocks[places.end - 1].end
@@ -365,7 +344,7 @@ impl Team<'_, '_> {
                     self.give(Kind::Fold, place - 1, out)?;
                 }
             }
-            Part::Idle => {
+            None => {
                 let into = &mut vector[blocks[place].clone()];
                 self.take(Kind::Fold, place + 1, into)?;
             }

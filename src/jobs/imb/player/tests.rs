@@ -4,7 +4,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::plan::collective::ALGORITHMS;
 use crate::plan::imb::{Asked, Multi, tests::imb};
 use crate::ranks::tests::{ALL, Over, as_ranks_over};
 
@@ -58,7 +57,7 @@ fn short() -> Imb {
 #[test]
 fn every_benchmark_brings_what_it_should_with_every_algorithm_and_by_both_rules() {
     // Every algorithm with three ranks; the chosen one with other numbers of ranks.
-    let forced = ALGORITHMS.map(|algorithm| (3, Rules::Guide, Some(algorithm)));
+    let forced = Algorithm::NAMES.map(|(_, algorithm)| (3, Rules::Guide, Some(algorithm)));
     let chosen = [2, 3, 5].map(|ranks| (ranks, Rules::Guide, None));
     let current = [2, 5].map(|ranks| (ranks, Rules::Current, None));
     let all = forced.into_iter().chain(chosen).chain(current);
