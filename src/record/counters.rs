@@ -18,22 +18,16 @@ pub struct InterfaceCounters {
     /// Packets sent.
     pub sent_packets: u64,
     /// Frames received with a wrong check sequence. `None`, here and below, if neither the kernel nor the driver reports the counter.
-    #[serde(default)]
     pub crc_errors: Option<u64>,
     /// Frames that arrived but found no room in the host.
-    #[serde(default)]
     pub missed: Option<u64>,
     /// Blocks that forward error correction could not correct.
-    #[serde(default)]
     pub fec_uncorrectable: Option<u64>,
     /// Pause frames sent, because the host could not take the frames that arrived.
-    #[serde(default)]
     pub pauses_sent: Option<u64>,
     /// Pause frames received.
-    #[serde(default)]
     pub pauses_received: Option<u64>,
     /// Number of times the link went down or came up.
-    #[serde(default)]
     pub carrier_changes: Option<u64>,
 }
 

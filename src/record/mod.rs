@@ -91,13 +91,11 @@ pub struct Record {
     /// Exit code of the run.
     pub exit_code: u8,
     /// Text of everything that was settled before the start (`plan::seal`). Its digest was printed then.
-    #[serde(default)]
     pub seal: Option<String>,
     /// Name of the run from which the first tests were taken, if this run resumed it.
-    #[serde(default)]
     pub resumed: Option<String>,
     /// Name of the run, if it was settled before the start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
