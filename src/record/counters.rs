@@ -66,11 +66,8 @@ impl InterfaceCounters {
 
     /// Names of the error counters that neither the kernel nor the driver reports.
     pub fn untold(&self) -> Vec<&'static str> {
-        let untold = self
-            .mishaps()
-            .into_iter()
-            .filter(|(_, told)| told.is_none());
-        untold.map(|(name, _)| name).collect()
+        let untold = |(name, told): (_, Option<u64>)| told.is_none().then_some(name);
+        self.mishaps().into_iter().filter_map(untold).collect()
     }
 
     /// Error counters above zero whose names `which` accepts, as text; `None` if there are none.

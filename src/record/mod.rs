@@ -198,10 +198,9 @@ pub(crate) fn first_nodes(hosts: &[HostRecord]) -> impl Iterator<Item = (usize, 
 pub fn port_label(plan: &RunPlan, hosts: &[HostRecord], nodes: &[usize], rail: usize) -> String {
     let first = nodes.first().copied().unwrap_or_default();
     let node = &plan.nodes[first];
-    let name = if nodes.len() == 1 {
-        &node.label
-    } else {
-        &node.host
+    let name = match nodes {
+        [_] => &node.label,
+        _ => &node.host,
     };
     let rails = hosts.get(first).map(|host| &host.rails);
     match rails.filter(|rails| rails.len() > 1) {

@@ -1,6 +1,6 @@
 //! The layout of LinkTest 1.2.
 
-use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
+use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet};
 use super::stream::{LinktestFileError, Stream};
 use crate::store::sion::Container;
 
@@ -62,12 +62,14 @@ pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileEr
             all_to_all_s: stream.many(all, |stream| stream.f64("time from all to all"))?,
         };
         let retests = match task {
-            0 => retests(&mut stream, ranks)?,
+            0 => stream.retests(ranks, |stream| unsigned(stream, "rank"))?,
             _ => Vec::new(),
         };
         if let Some(set) = file.sets.first_mut() {
             set.ranks.push(own);
-            set.retests.extend(retests);
+            // Links that were not measured again have zeros.
+            set.retests
+                .extend(retests.into_iter().filter(|one| one.old_s > 0.0));
         }
     }
     Ok(file)
@@ -98,11 +100,4 @@ fn of_task(task: usize, ranks: usize, all_to_all: bool) -> u128 {
 /// Reads a number that is stored with a sign; a negative one becomes the largest.
 fn unsigned(stream: &mut Stream<'_>, what: &'static str) -> Result<u64, LinktestFileError> {
     Ok(u64::try_from(stream.i32(what)?).unwrap_or(u64::MAX))
-}
-
-/// Reads the links that were measured again; the others have zeros.
-fn retests(stream: &mut Stream<'_>, ranks: usize) -> Result<Vec<Retest>, LinktestFileError> {
-    let mut all = stream.retests(ranks, |stream| unsigned(stream, "rank"))?;
-    all.retain(|one| one.old_s > 0.0);
-    Ok(all)
 }

@@ -72,10 +72,9 @@ fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
         messages: count(plan.messages),
         message_bytes: count(plan.message_bytes),
         warmups: count(plan.warmups),
-        buffers: if plan.buffers > 1 {
-            count(plan.buffers)
-        } else {
-            0
+        buffers: match plan.buffers {
+            ..=1 => 0,
+            several => count(several),
         },
         buffer_seed: plan.content_seed,
         rank_orders: plan.rank_orders,
