@@ -38,11 +38,8 @@ pub(super) fn routes() -> Router<Arc<App>> {
 }
 
 async fn describe() -> Response {
-    (
-        [(header::CONTENT_TYPE, "application/json")],
-        openapi::DOCUMENT,
-    )
-        .into_response()
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (kind, openapi::DOCUMENT).into_response()
 }
 
 #[derive(Serialize)]

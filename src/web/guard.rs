@@ -100,7 +100,7 @@ impl Guard {
         Ok(Self {
             key: Hmac::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length"),
             token,
-            logouts: Logouts::new(site.results.join(LOGOUTS)),
+            logouts: Logouts(site.results.join(LOGOUTS)),
             names: site.names.iter().map(|name| name.to_lowercase()).collect(),
             proxies: site.proxies.clone(),
             private: site.private || open && !site.public_reading,

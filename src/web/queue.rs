@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::process::Child;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -66,22 +66,9 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Creates a queue for a program that lives for one request. Its runs are detached.
-    pub(super) fn detached(site: Site, tools: Tools) -> Result<Self, FolderError> {
-        Self::with(site, tools, None)
-    }
-
-    /// Creates a queue for a server, and the runs to start. Pass these to [`Queue::tend`], in a thread that lives as long as the runs can.
-    pub(super) fn serving(
-        site: Site,
-        tools: Tools,
-    ) -> Result<(Self, Receiver<Wanted>), FolderError> {
-        let (sender, receiver) = channel();
-        let queue = Self::with(site, tools, Some(sender))?;
-        Ok((queue, receiver))
-    }
-
-    fn with(
+    /// Creates a queue. A server has a `starter`, and passes the other end to [`Queue::tend`], in a thread that lives as long as the runs can. Runs of a
+    /// program that lives for one request are detached.
+    pub(super) fn new(
         site: Site,
         tools: Tools,
         starter: Option<Sender<Wanted>>,
@@ -131,19 +118,19 @@ impl Queue {
             return Ok(name.clone());
         }
         self.sweep();
-        let waiting = self.run_store.queue().into_iter().filter(|(name, fabric)| {
-            *fabric == asked.fabric && self.run_store.is_kept(name, self.now_ms())
-        });
+        let Ok(name) = wanted.map_or_else(|| self.new_name().parse(), Ok) else {
+            return Err(Declined::Runner(std::io::ErrorKind::InvalidInput.into()));
+        };
+        let asked_ms = self.now_ms();
+        let before = self.run_store.before(&name, &asked.fabric, asked_ms);
         // The first of them holds the fabric.
-        let waiting = waiting.count().saturating_sub(1);
+        let waiting = before.len().saturating_sub(1);
         if waiting >= self.site.limits.waiting {
             return Err(Declined::Full(waiting, asked.fabric));
         }
-        let asked_ms = self.now_ms();
-        let name = wanted.map_or_else(|| self.new_name(), |name| name.to_string());
         let request = Request {
             version: REQUEST_VERSION,
-            name: name.clone(),
+            name: name.to_string(),
             asked_ms,
             by: asked.by,
             note: asked.note,
@@ -153,9 +140,6 @@ impl Queue {
             words: asked.words,
             extent,
             limit_ms: self.site.limits.duration_ns / 1_000_000 + MARGIN_MS,
-        };
-        let Ok(name) = name.parse::<RunName>() else {
-            return Err(Declined::Runner(std::io::ErrorKind::InvalidInput.into()));
         };
         self.run_store.add(&request)?;
         drop(door);

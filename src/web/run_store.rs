@@ -64,15 +64,10 @@ pub(crate) enum FolderError {
     Open(PathBuf),
 }
 
-/// The text is not the name of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no name of a run")]
-pub(super) struct NoName;
-
 impl FromStr for RunName {
-    type Err = NoName;
+    type Err = ();
 
-    fn from_str(text: &str) -> Result<Self, NoName> {
+    fn from_str(text: &str) -> Result<Self, ()> {
         let parts: Vec<&str> = text.split('-').collect();
         let all = |part: &str, length: usize, is: fn(&u8) -> bool| {
             part.len() == length && part.bytes().all(|byte| is(&byte))
@@ -85,7 +80,7 @@ impl FromStr for RunName {
             {
                 Ok(Self(text.to_owned()))
             }
-            _ => Err(NoName),
+            _ => Err(()),
         }
     }
 }
