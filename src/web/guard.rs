@@ -181,7 +181,12 @@ impl Guard {
             asker.is_known = asker.has_token;
             return Ok(asker);
         }
-        let session = cookies(headers).find(|cookie| cookie.name() == COOKIE);
+        let cookies = headers.get_all(header::COOKIE).iter();
+        let session = cookies
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(Cookie::split_parse)
+            .filter_map(Result::ok)
+            .find(|cookie| cookie.name() == COOKIE);
         if let Some(value) = session.map(|cookie| cookie.value().to_owned())
             && self.is_session(&value, now_ms)
         {
@@ -250,15 +255,12 @@ impl Guard {
     }
 
     fn is_session(&self, value: &str, now_ms: u64) -> bool {
-        let Some((signed, code)) = value.rsplit_once('.') else {
-            return false;
-        };
-        let Some((until_s, nonce)) = parts_of(value) else {
-            return false;
-        };
-        until_s > now_ms / 1000
-            && self.is_signed("session", signed, code)
-            && !self.logouts.has(nonce)
+        let parts = parts_of(value).zip(value.rsplit_once('.'));
+        parts.is_some_and(|((until_s, nonce), (signed, code))| {
+            until_s > now_ms / 1000
+                && self.is_signed("session", signed, code)
+                && !self.logouts.has(nonce)
+        })
     }
 
     /// Signed ticket in the question before a start. With it, answering the question twice starts one run.
@@ -342,8 +344,7 @@ fn parts_of(session: &str) -> Option<(u64, &str)> {
 
 /// True for headers by which proxies name the client, under any name in use.
 fn is_of_proxy(name: &str) -> bool {
-    let known = matches!(name, "forwarded" | "via" | "x-real-ip");
-    known
+    matches!(name, "forwarded" | "via" | "x-real-ip")
         || name.starts_with("x-forwarded")
         || name.starts_with("x-original")
         || name.ends_with("client-ip")
@@ -369,13 +370,6 @@ fn identity(asker: &Asker) -> String {
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
-}
-
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = Cookie<'_>> {
-    let all = headers.get_all(header::COOKIE).iter();
-    all.filter_map(|value| value.to_str().ok())
-        .flat_map(Cookie::split_parse)
-        .filter_map(Result::ok)
 }
 
 /// Host name in `name:port` or `[address]:port`.

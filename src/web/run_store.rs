@@ -120,11 +120,8 @@ impl RunStore {
     pub(super) fn open(folder: &Path) -> Result<Self, FolderError> {
         let queue = folder.join(QUEUE);
         let mut folders = fs::DirBuilder::new();
-        folders
-            .recursive(true)
-            .mode(0o755)
-            .create(&queue)
-            .map_err(|source| StoreError::new(&queue, source))?;
+        let made = folders.recursive(true).mode(0o755).create(&queue);
+        made.map_err(|source| StoreError::new(&queue, source))?;
         for path in [folder, &queue] {
             let about = fs::metadata(path).map_err(|source| StoreError::new(path, source))?;
             if about.uid() != process::own_user() {
@@ -175,10 +172,8 @@ impl RunStore {
     pub(super) fn add(&self, request: &Request) -> Result<(), StoreError> {
         let folder = self.folder.join(&request.name);
         // The mode bounds what a default access list of the folder above permits others; a mask of the process would not.
-        fs::DirBuilder::new()
-            .mode(0o755)
-            .create(&folder)
-            .map_err(|source| StoreError::new(&folder, source))?;
+        let made = fs::DirBuilder::new().mode(0o755).create(&folder);
+        made.map_err(|source| StoreError::new(&folder, source))?;
         let text = serde_json::to_string_pretty(request).unwrap_or_default();
         let path = folder.join(REQUEST);
         // The runner locks the run by this file, so other users must not open it.

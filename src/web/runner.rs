@@ -110,11 +110,9 @@ pub(crate) fn keep(
     stop: &Arc<AtomicBool>,
 ) -> Result<(), KeepError> {
     let no_run = || KeepError::NoRun(folder.to_owned());
-    let name: RunName = folder
-        .file_name()
-        .and_then(|name| name.to_str())
-        .and_then(|name| name.parse().ok())
-        .ok_or_else(no_run)?;
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let name: Option<RunName> = name.and_then(|name| name.parse().ok());
+    let name = name.ok_or_else(no_run)?;
     let run_store = RunStore::open(folder.parent().ok_or_else(no_run)?)?;
     let mut text = Vec::new();
     let read = input.take(bounded::TEXT_BYTES).read_to_end(&mut text);
@@ -265,10 +263,8 @@ impl Own<'_> {
         let record = self.run_store.record(self.name);
         let code = status.and_then(|status| status.code());
         let killed = status.and_then(|status| status.signal());
-        let complaint = self
-            .run_store
-            .text(self.name, ERRORS)
-            .and_then(|text| first_complaint(&text));
+        let errors = self.run_store.text(self.name, ERRORS);
+        let complaint = errors.and_then(|text| first_complaint(&text));
         Outcome {
             how,
             exit_code: code.and_then(|code| u8::try_from(code).ok()),
