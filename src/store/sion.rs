@@ -203,11 +203,8 @@ pub(crate) fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionErr
     }
     let count = u64::from(tasks);
     // The words of the tasks must exist before anything is allocated for a task.
-    reader.expect(
-        "table of tasks",
-        RANKS_AT,
-        FIXED_BYTES - RANKS_AT + 16 * count,
-    )?;
+    let table_bytes = FIXED_BYTES - RANKS_AT + 16 * count;
+    reader.expect("table of tasks", RANKS_AT, table_bytes)?;
     let sizes_at = RANKS_AT + 8 * count;
     let blocks_at = sizes_at + 8 * count;
     let ranks = reader.words("ranks", RANKS_AT, count)?;
@@ -297,11 +294,8 @@ impl<S: Source + ?Sized> Reader<'_, S> {
 
     fn fill(&self, what: &'static str, at: u64, into: &mut [u8]) -> Result<(), SionError> {
         let read = self.source.read_at(at, into);
-        read.map_err(|error| SionError::Read {
-            what,
-            at,
-            why: crate::sys::why(&error),
-        })
+        let read = read.map_err(|error| crate::sys::why(&error));
+        read.map_err(|why| SionError::Read { what, at, why })
     }
 
     /// Joins the pieces of a stream, straight into the memory that they need together.

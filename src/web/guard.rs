@@ -136,9 +136,7 @@ impl Guard {
     /// True if a client without token or session can read: from this machine under its own name, or from everywhere if the site allows it. A proxy
     /// on this machine can forward other clients without any header. It is another user's process, which `near` shows where that is known.
     pub(super) fn may_read(&self, headers: &HeaderMap, peer: Option<IpAddr>, near: Near) -> bool {
-        let name = text(headers, header::HOST.as_str())
-            .map(host_of)
-            .unwrap_or_default();
+        let name = text(headers, header::HOST.as_str()).map_or("", host_of);
         let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
         let is_here = name.eq_ignore_ascii_case("localhost")
             || address.is_ok_and(|address| address.is_loopback());

@@ -132,12 +132,7 @@ impl Queue {
             version: REQUEST_VERSION,
             name: name.to_string(),
             asked_ms,
-            by: asked.by,
-            note: asked.note,
-            what: asked.what,
-            fabric: asked.fabric,
-            fields: fields.clone(),
-            words: asked.words,
+            asked,
             extent,
             limit_ms: self.site.limits.duration_ns / 1_000_000 + MARGIN_MS,
         };
@@ -269,9 +264,8 @@ impl Queue {
                 run_store.leave_queue(&request);
                 continue;
             }
-            let began = run_store
-                .runner(&name)
-                .is_some_and(|runner| runner.began_ms.is_some());
+            let runner = run_store.runner(&name);
+            let began = runner.is_some_and(|runner| runner.began_ms.is_some());
             let is_late = now_ms.saturating_sub(request.asked_ms) >= LAPSE_MS;
             let (how, complaint) = match (run_store.is_cancelled(&name), began, is_late) {
                 (true, ..) => (How::Cancelled, None),
@@ -315,9 +309,9 @@ fn still_allowed(
     tools: &Tools,
 ) -> Result<(), String> {
     let told = |refusal: Refusal| format!("this site does not allow it any more: {refusal}");
-    let asked = request::hold(&request.fields, site).map_err(told)?;
+    let asked = request::hold(&request.asked.fields, site).map_err(told)?;
     // Name and fabric become parts of paths.
-    let is_same = asked.words == request.words && asked.fabric == request.fabric;
+    let is_same = asked.words == request.asked.words && asked.fabric == request.asked.fabric;
     if !is_same || request.name != name.to_string() {
         return Err("this site means something else by it by now".to_owned());
     }
@@ -340,10 +334,12 @@ mod tests {
             group: "local".to_owned(),
             ..Fields::default()
         };
-        let words = request::hold(&fields, &site).unwrap().words;
+        let asked = request::hold(&fields, &site).unwrap();
         let stored = |name: &str, fabric: &str| Request {
-            fields: fields.clone(),
-            words: words.clone(),
+            asked: Asked {
+                fabric: fabric.to_owned(),
+                ..asked.clone()
+            },
             ..request(name, 1000, fabric)
         };
         let tools = Tools {
@@ -356,15 +352,9 @@ mod tests {
             still_allowed(&NAME.parse().unwrap(), request, &site, &tools).unwrap_err()
         };
         assert_eq!(checked(&stored(NAME, "local")), "understood");
-        let more = [
-            stored(NAME, "../x"),
-            stored("../x", "local"),
-            Request {
-                words: vec!["--rsh=x".to_owned()],
-                ..stored(NAME, "local")
-            },
-        ];
-        for request in more {
+        let mut other = stored(NAME, "local");
+        other.asked.words = vec!["--rsh=x".to_owned()];
+        for request in [stored(NAME, "../x"), stored("../x", "local"), other] {
             let why = checked(&request);
             assert!(why.contains("means something else"), "{why}");
         }

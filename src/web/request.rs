@@ -69,18 +69,9 @@ pub(super) struct Request {
     pub name: String,
     /// Time of the request, in milliseconds since 1970.
     pub asked_ms: u64,
-    /// Name of the requester.
-    pub by: String,
-    /// Purpose of the run.
-    pub note: String,
-    /// Loaded hosts and tests, in words.
-    pub what: String,
-    /// Fabric that its hosts share.
-    pub fabric: String,
-    /// Fields as received. They are checked against the site again when the run needs a new runner.
-    pub fields: Fields,
-    /// Words of the command line.
-    pub words: Vec<String>,
+    /// What was asked for.
+    #[serde(flatten)]
+    pub asked: Asked,
     /// Ports, nodes, tests and time of the run.
     pub extent: Extent,
     /// Time after which the run is ended, in milliseconds.
@@ -101,18 +92,20 @@ pub(super) struct Extent {
 }
 
 /// Fields after the check against the site.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Asked {
-    /// Words of the command line.
-    pub words: Vec<String>,
-    /// Loaded hosts and tests, in words.
-    pub what: String,
-    /// Fabric that its hosts share.
-    pub fabric: String,
     /// Name of the requester.
     pub by: String,
     /// Purpose of the run.
     pub note: String,
+    /// Loaded hosts and tests, in words.
+    pub what: String,
+    /// Fabric that its hosts share.
+    pub fabric: String,
+    /// Fields as received. They are checked against the site again when the run needs a new runner.
+    pub fields: Fields,
+    /// Words of the command line.
+    pub words: Vec<String>,
 }
 
 /// Checks fields against the site and builds the words of the command line. The error names the first field that the site refuses.
@@ -188,11 +181,12 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
         words.push(format!("--rate={rate}"));
     }
     Ok(Asked {
-        words,
-        what,
-        fabric,
         by,
         note,
+        what,
+        fabric,
+        fields: fields.clone(),
+        words,
     })
 }
 

@@ -180,7 +180,7 @@ impl RunStore {
         let private = || store::open_private(&path).map_err(|error| StoreError::new(&path, error));
         let added = store::write_file(&path, text)
             .and_then(|()| private().map(drop))
-            .and_then(|()| store::write_file(&self.ticket(request), &request.fabric));
+            .and_then(|()| store::write_file(&self.ticket(request), &request.asked.fabric));
         if added.is_err() {
             // A folder without a request is no run.
             let (Ok(()) | Err(_)) = fs::remove_dir_all(&folder);
@@ -289,10 +289,8 @@ impl RunStore {
         }
         // Runners look for this file. A signal would go to whatever process a file names.
         let path = self.folder_of(name).join(CANCEL);
-        match File::create(&path) {
-            Ok(_) => Ok(true),
-            Err(source) => Err(StoreError::new(&path, source)),
-        }
+        let asked = File::create(&path).map(|_| true);
+        asked.map_err(|source| StoreError::new(&path, source))
     }
 
     /// The record of a run.
@@ -362,7 +360,7 @@ impl RunStore {
             _ => Stage::Failed,
         };
         let before = match (request, stage) {
-            (Some(request), Stage::Queued) => self.before(name, &request.fabric, now_ms),
+            (Some(request), Stage::Queued) => self.before(name, &request.asked.fabric, now_ms),
             _ => Vec::new(),
         };
         let known = outcome.as_ref().and_then(|outcome| outcome.card.clone());
@@ -385,16 +383,16 @@ impl RunStore {
             Stage::Running => read(&folder.join(LIVE)),
             _ => None,
         };
-        let by = request.map_or("the command line", |one| one.by.as_str());
+        let by = request.map_or("the command line", |one| one.asked.by.as_str());
         Some(State {
             told: outcome.is_some() || request.is_none(),
             name: name.to_string(),
             state: stage,
             before: (stage == Stage::Queued).then_some(before.len()),
             behind: before.first().map(ToString::to_string),
-            what: request.map_or_else(String::new, |one| one.what.clone()),
+            what: request.map_or_else(String::new, |one| one.asked.what.clone()),
             by: by.to_owned(),
-            note: request.map_or_else(String::new, |one| one.note.clone()),
+            note: request.map_or_else(String::new, |one| one.asked.note.clone()),
             asked_ms: request.map(|one| one.asked_ms),
             began_ms,
             data_ms: request.map(|one| one.extent.data_ms),
@@ -436,7 +434,7 @@ pub(super) mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::web::request::{Extent, Fields, REQUEST_VERSION};
+    use crate::web::request::{Asked, Extent, Fields, REQUEST_VERSION};
 
     /// A request that was accepted, for tests to change.
     pub(in crate::web) fn request(name: &str, asked_ms: u64, fabric: &str) -> Request {
@@ -444,12 +442,14 @@ pub(super) mod tests {
             version: REQUEST_VERSION,
             name: name.to_owned(),
             asked_ms,
-            by: "anna".to_owned(),
-            note: "new cable".to_owned(),
-            what: "rack 7: quick".to_owned(),
-            fabric: fabric.to_owned(),
-            fields: Fields::default(),
-            words: Vec::new(),
+            asked: Asked {
+                by: "anna".to_owned(),
+                note: "new cable".to_owned(),
+                what: "rack 7: quick".to_owned(),
+                fabric: fabric.to_owned(),
+                fields: Fields::default(),
+                words: Vec::new(),
+            },
             extent: Extent {
                 ports: 2,
                 nodes: 2,

@@ -89,10 +89,8 @@ pub(crate) fn serve(
         heavy: Semaphore::new(MOST_HEAVY),
         sending: Sending::new(),
     });
-    let routes = routes(&app).layer(TimeoutLayer::with_status_code(
-        StatusCode::REQUEST_TIMEOUT,
-        ANSWER_TIME,
-    ));
+    let timeout = TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, ANSWER_TIME);
+    let routes = routes(&app).layer(timeout);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

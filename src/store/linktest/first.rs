@@ -1,6 +1,6 @@
 //! The layout of LinkTest 1.2.
 
-use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet};
+use super::layout::{DataSet, LinktestFile, RankData, RankSet};
 use super::stream::{LinktestFileError, Stream};
 use crate::store::sion::Container;
 
@@ -12,13 +12,8 @@ const MAPPING: [usize; 2] = [4, 6];
 /// Reads a file whose first task states version 1.
 pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
     let ranks = container.streams.len();
-    let mut file = LinktestFile {
-        header: Header {
-            mode: "mpi".to_owned(),
-            ..Header::default()
-        },
-        ..LinktestFile::default()
-    };
+    let mut file = LinktestFile::default();
+    file.header.mode = "mpi".to_owned();
     let mut mapping = MAPPING[0];
     for task in 0..ranks {
         let mut stream = Stream::of(container, task);

@@ -162,12 +162,10 @@ fn matrix(live: &Live) -> Markup {
 
 fn shade(rate: Option<u64>, most: u64) -> String {
     const BOUNDS: [f64; 5] = [0.5, 0.7, 0.8, 0.9, 0.95];
-    match rate {
-        None => "empty".to_owned(),
-        Some(rate) => {
-            let share = rate as f64 / most as f64;
-            let class = BOUNDS.iter().filter(|bound| share >= **bound).count();
-            format!("c{class}")
-        }
-    }
+    let Some(rate) = rate else {
+        return "empty".to_owned();
+    };
+    let share = rate as f64 / most as f64;
+    let class = BOUNDS.iter().filter(|bound| share >= **bound).count();
+    format!("c{class}")
 }

@@ -114,7 +114,7 @@ pub(crate) fn question(
     let same = |state: &&State| {
         let name: Option<RunName> = state.name.parse().ok();
         let request = name.and_then(|name| app.queue.run_store.request(&name));
-        request.is_some_and(|request| request.fabric == offer.asked.fabric)
+        request.is_some_and(|request| request.asked.fabric == offer.asked.fabric)
     };
     let before: Vec<&State> = under_way.iter().filter(same).collect();
     let hidden = [
