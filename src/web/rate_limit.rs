@@ -17,7 +17,7 @@ const MOST_KEYS: usize = 4096;
 const MINUTE_MS: u64 = 60_000;
 
 /// Counters of one minute.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     minute: u64,
     by_key: BTreeMap<String, u32>,
@@ -79,13 +79,10 @@ fn kept(path: &Path, act: impl FnOnce(&mut Counts) -> bool) -> io::Result<bool> 
     file.lock()?;
     let text = io::read_to_string((&file).take(bounded::TEXT_BYTES))?;
     let mut counts: Counts = outside::read(text.as_bytes()).unwrap_or_default();
-    let before = counts.clone();
     let answer = act(&mut counts);
-    if counts != before {
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(serde_json::to_string(&counts)?.as_bytes())?;
-    }
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(serde_json::to_string(&counts)?.as_bytes())?;
     Ok(answer)
 }
 

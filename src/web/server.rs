@@ -139,11 +139,12 @@ async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<
         match accepted {
             Ok((stream, from)) => {
                 // When all seats are taken, close the connection that is idle for longest: it can stay idle for ever.
-                let is_answered = |idle: &Idle| idle.is_answered.load(Ordering::SeqCst);
-                let since_ns = |idle: &Idle| idle.since_ns.load(Ordering::SeqCst);
-                let idle = connections.iter().filter(|(_, idle)| !is_answered(idle));
+                let idle = connections
+                    .iter()
+                    .filter(|(_, idle)| !idle.is_answered.load(Ordering::SeqCst));
                 if seats.available_permits() == 0
-                    && let Some((longest, _)) = idle.min_by_key(|(_, idle)| since_ns(idle))
+                    && let Some((longest, _)) =
+                        idle.min_by_key(|(_, idle)| idle.since_ns.load(Ordering::SeqCst))
                 {
                     longest.abort();
                 }
