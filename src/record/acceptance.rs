@@ -24,7 +24,6 @@ pub struct TestRecord {
     pub complete: bool,
     /// Time until data may flow, in nanoseconds: from the first connection to a host, or, for a later test, from its distribution to the nodes.
     /// `None` if the test did not get that far.
-    #[serde(default)]
     pub set_up_ns: Option<u64>,
     /// Planned length of the window of a timed run, in nanoseconds.
     pub window_ns: Option<u64>,
@@ -42,7 +41,6 @@ pub struct TestRecord {
     #[serde(default)]
     pub wires: Vec<WireFinding>,
     /// Seconds from the start until the run became steady: then five one-second sums of every port stayed within 2 % without a trend.
-    #[serde(default)]
     pub steady_from_s: Option<u64>,
     /// Seconds that each entry of `seconds` covers: 1, or a power of two in a long run.
     #[serde(default = "one")]
@@ -135,7 +133,6 @@ pub struct NodeRecord {
     /// Load of the busiest core, 0 to 1.
     pub busiest_core: Option<f64>,
     /// The busiest of the cores that served links: its load, 0 to 1, and the fraction of that load which went to interrupts and packets.
-    #[serde(default)]
     pub serving_core: Option<(f64, f64)>,
     /// Counters of the host's interfaces over the whole run, from before the first block to after the last.
     pub interfaces: Vec<(String, InterfaceCounters)>,

@@ -18,22 +18,16 @@ pub struct InterfaceCounters {
     /// Packets sent.
     pub sent_packets: u64,
     /// Frames received with a wrong check sequence. `None`, here and below, if neither the kernel nor the driver reports the counter.
-    #[serde(default)]
     pub crc_errors: Option<u64>,
     /// Frames that arrived but found no room in the host.
-    #[serde(default)]
     pub missed: Option<u64>,
     /// Blocks that forward error correction could not correct.
-    #[serde(default)]
     pub fec_uncorrectable: Option<u64>,
     /// Pause frames sent, because the host could not take the frames that arrived.
-    #[serde(default)]
     pub pauses_sent: Option<u64>,
     /// Pause frames received.
-    #[serde(default)]
     pub pauses_received: Option<u64>,
     /// Number of times the link went down or came up.
-    #[serde(default)]
     pub carrier_changes: Option<u64>,
 }
 
@@ -72,11 +66,8 @@ impl InterfaceCounters {
 
     /// Names of the error counters that neither the kernel nor the driver reports.
     pub fn untold(&self) -> Vec<&'static str> {
-        let untold = self
-            .mishaps()
-            .into_iter()
-            .filter(|(_, told)| told.is_none());
-        untold.map(|(name, _)| name).collect()
+        let untold = |(name, told): (_, Option<u64>)| told.is_none().then_some(name);
+        self.mishaps().into_iter().filter_map(untold).collect()
     }
 
     /// Error counters above zero whose names `which` accepts, as text; `None` if there are none.

@@ -23,7 +23,6 @@ pub struct HostFacts {
     pub available_memory_bytes: u64,
     /// Memory that every limit leaves, in bytes: the least of nine tenths of the available memory and the room in each control
     /// group. `None` if unknown.
-    #[serde(default)]
     pub spare_memory_bytes: Option<u64>,
     /// Reserved large pages that were free at the start, in bytes.
     #[serde(default)]
@@ -39,7 +38,6 @@ pub struct HostFacts {
     /// Names and values of kernel settings that affect throughput.
     pub settings: Vec<(String, String)>,
     /// Frequency governors of the processors, each once; `None` where the kernel reports none.
-    #[serde(default)]
     pub governor: Option<String>,
 }
 
@@ -57,7 +55,6 @@ pub struct Interface {
     /// Kernel driver, if any.
     pub driver: Option<String>,
     /// Firmware, if the driver reports it.
-    #[serde(default)]
     pub firmware: Option<String>,
     /// Number of times the link went down or came up since the interface was made.
     #[serde(default)]
@@ -72,16 +69,12 @@ pub struct Interface {
     #[serde(default)]
     pub tagged: bool,
     /// Driver of the virtual card that the interface is or rests on, or `virtual function` of a card that other machines also use.
-    #[serde(default)]
     pub virtual_card: Option<String>,
     /// Mode and hash policy by which a bond of several cards chooses a card, such as `802.3ad, layer2`.
-    #[serde(default)]
     pub bond: Option<String>,
     /// Hardware address, such as `02:00:00:00:00:07`, if any.
-    #[serde(default)]
     pub hardware: Option<String>,
     /// PCI Express link of the card: transfer rate and number of lanes, if known.
-    #[serde(default)]
     pub pcie: Option<Pcie>,
 }
 

@@ -65,7 +65,6 @@ pub struct GroupTimes {
     /// Largest relative difference from the expected data; `None` if not checked.
     pub defects: Option<f64>,
     /// Further figures of files.
-    #[serde(default)]
     pub files: Option<FileTimes>,
 }
 

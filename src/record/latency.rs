@@ -127,7 +127,6 @@ pub struct Together {
     /// Value of the combination, in seconds.
     pub value_s: f64,
     /// Standard error of that value, in seconds; `None` if the noise is unknown.
-    #[serde(default)]
     pub error_s: Option<f64>,
 }
 

@@ -91,13 +91,11 @@ pub struct Record {
     /// Exit code of the run.
     pub exit_code: u8,
     /// Text of everything that was settled before the start (`plan::seal`). Its digest was printed then.
-    #[serde(default)]
     pub seal: Option<String>,
     /// Name of the run from which the first tests were taken, if this run resumed it.
-    #[serde(default)]
     pub resumed: Option<String>,
     /// Name of the run, if it was settled before the start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
@@ -200,10 +198,9 @@ pub(crate) fn first_nodes(hosts: &[HostRecord]) -> impl Iterator<Item = (usize, 
 pub fn port_label(plan: &RunPlan, hosts: &[HostRecord], nodes: &[usize], rail: usize) -> String {
     let first = nodes.first().copied().unwrap_or_default();
     let node = &plan.nodes[first];
-    let name = if nodes.len() == 1 {
-        &node.label
-    } else {
-        &node.host
+    let name = match nodes {
+        [_] => &node.label,
+        _ => &node.host,
     };
     let rails = hosts.get(first).map(|host| &host.rails);
     match rails.filter(|rails| rails.len() > 1) {

@@ -65,7 +65,6 @@ pub struct Sheet {
     /// The figure to sign, if a test loaded both directions of a port at once.
     pub figure: Option<SignedFigure>,
     /// Cost of contention, if permutations and mesh had the same number of connections per port and no host was at its limit.
-    #[serde(default)]
     pub contention: Option<Contention>,
     /// Indices of tests that do not count because they were repeated, each with the index of the repeat that counts.
     #[serde(default)]
@@ -158,10 +157,9 @@ pub struct DirectionSheet {
     /// Highest rate in any test.
     pub most_bits_per_s: f64,
     /// Part of that test's window to which the rate refers; `None` for the whole window.
-    #[serde(default)]
     pub stretch: Option<StretchSheet>,
     /// Separate floor, if it is compared with other ports of its speed; `None` if the floor of the run applies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<f64>,
 }
 
@@ -274,7 +272,6 @@ pub struct FaultSheet {
     /// Rate in that measurement, in bits per second.
     pub rate_bits_per_s: f64,
     /// Part of a test's window to which the rate refers; `None` for the whole window.
-    #[serde(default)]
     pub stretch: Option<StretchSheet>,
     /// Isolated measurements that concern it.
     pub evidence: Vec<Evidence>,
@@ -282,13 +279,11 @@ pub struct FaultSheet {
     #[serde(default)]
     pub short_in: (usize, usize),
     /// Share of the expected rate when the load with its least share was repeated; `None` without a repeat.
-    #[serde(default)]
     pub again: Option<f64>,
     /// Measurements of several of its links at once, fewest links first.
     #[serde(default)]
     pub steps: Vec<Step>,
     /// Reason why it is not FAIL although it was confirmed: devices between the switch and the host are not visible.
-    #[serde(default)]
     pub condition: Option<String>,
     /// Sentences about it.
     #[serde(default)]
@@ -366,7 +361,6 @@ pub struct SignedFigure {
     /// Payload rate that the port can carry with the acknowledgements that were counted.
     pub ceiling_bits_per_s: f64,
     /// The payload rate on the wire: with headers, gaps between frames, and acknowledgements for the opposite direction.
-    #[serde(default)]
     pub wire_bits_per_s: Option<f64>,
     /// Index of the test.
     pub test: usize,

@@ -77,10 +77,9 @@ impl Trouble {
 
     /// Line for the user, without the node.
     pub fn text(&self) -> String {
-        if self.who.is_empty() {
-            self.what.clone()
-        } else {
-            format!("{}: {}", self.who, self.what)
+        match self.who.as_str() {
+            "" => self.what.clone(),
+            who => format!("{who}: {}", self.what),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! samples, one line per link and second.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::StoreError;
@@ -10,7 +10,7 @@ use super::StoreError;
 /// A file that only grows. It keeps its first failure, to be reported once, and writes nothing after that.
 pub(crate) struct Growing {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: File,
     failed: Option<StoreError>,
 }
 
@@ -20,7 +20,7 @@ impl Growing {
         let file = File::create(path).map_err(|source| StoreError::new(path, source))?;
         Ok(Self {
             path: path.to_owned(),
-            file: BufWriter::new(file),
+            file,
             failed: None,
         })
     }
@@ -30,11 +30,9 @@ impl Growing {
         if self.failed.is_some() {
             return;
         }
-        let file = &mut self.file;
-        let written = file.write_all(lines.as_bytes());
-        let mut written = written.and_then(|()| file.flush());
+        let mut written = self.file.write_all(lines.as_bytes());
         if safe {
-            written = written.and_then(|()| file.get_ref().sync_data());
+            written = written.and_then(|()| self.file.sync_data());
         }
         if let Err(source) = written {
             self.failed = Some(StoreError::new(&self.path, source));

@@ -29,10 +29,8 @@ pub(crate) struct StoreError {
 impl StoreError {
     /// Makes the error for a file.
     pub(crate) fn new(path: &Path, source: io::Error) -> Self {
-        Self {
-            path: path.to_owned(),
-            source,
-        }
+        let path = path.to_owned();
+        Self { path, source }
     }
 }
 

@@ -71,15 +71,12 @@ pub(crate) fn find_journal(name: &str, folder: &Path) -> Option<(String, String)
     if Path::new(name).is_dir() {
         return named(Path::new(name));
     }
-    let entries = fs::read_dir(folder)
-        .ok()?
-        .flatten()
-        .map(|entry| entry.path());
+    let entries = fs::read_dir(folder).ok()?.flatten();
     let own = |path: &PathBuf| {
         let known = name_of_folder(path);
         known.starts_with(PREFIX) && known.starts_with(name) && path.join(JOURNAL).is_file()
     };
-    let found: Vec<PathBuf> = entries.filter(own).collect();
+    let found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(own).collect();
     match &found[..] {
         [one] if !name.is_empty() => named(one),
         _ => None,

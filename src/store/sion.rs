@@ -125,10 +125,8 @@ impl Stored {
         if !meta.is_file() {
             return Err(std::io::Error::other("no ordinary file"));
         }
-        Ok(Self {
-            bytes: meta.len(),
-            file,
-        })
+        let bytes = meta.len();
+        Ok(Self { file, bytes })
     }
 }
 
@@ -190,10 +188,9 @@ pub(crate) fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionErr
     let block_bytes = reader.u32("block size", 20)?;
     let tasks = reader.u32("number of tasks", 24)?;
     let files = reader.u32("number of files", 28)?;
-    let value = |what, value: u64, at| SionError::Value {
-        what,
-        value: i64::try_from(value).unwrap_or(i64::MAX),
-        at,
+    let value = |what, value: u64, at| {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        SionError::Value { what, value, at }
     };
     if block_bytes == 0 || block_bytes > i32::MAX.unsigned_abs() {
         return Err(value("block size", block_bytes.into(), 20));
@@ -206,11 +203,8 @@ pub(crate) fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionErr
     }
     let count = u64::from(tasks);
     // The words of the tasks must exist before anything is allocated for a task.
-    reader.expect(
-        "table of tasks",
-        RANKS_AT,
-        FIXED_BYTES - RANKS_AT + 16 * count,
-    )?;
+    let table_bytes = FIXED_BYTES - RANKS_AT + 16 * count;
+    reader.expect("table of tasks", RANKS_AT, table_bytes)?;
     let sizes_at = RANKS_AT + 8 * count;
     let blocks_at = sizes_at + 8 * count;
     let ranks = reader.words("ranks", RANKS_AT, count)?;
@@ -269,14 +263,11 @@ pub(crate) fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionErr
 /// Number of bytes that a task has written into a block, at most the size of its chunk. For an unused block, the library's documents say
 /// -1, and its code writes 0.
 fn bytes_written(value: i64, chunk: u64, at: u64) -> Result<u64, SionError> {
+    let what = "bytes of a block";
     match (value, u64::try_from(value)) {
         (-1, _) => Ok(0),
         (_, Ok(bytes)) if bytes <= chunk => Ok(bytes),
-        _ => Err(SionError::Value {
-            what: "bytes of a block",
-            value,
-            at,
-        }),
+        _ => Err(SionError::Value { what, value, at }),
     }
 }
 
@@ -303,11 +294,8 @@ impl<S: Source + ?Sized> Reader<'_, S> {
 
     fn fill(&self, what: &'static str, at: u64, into: &mut [u8]) -> Result<(), SionError> {
         let read = self.source.read_at(at, into);
-        read.map_err(|error| SionError::Read {
-            what,
-            at,
-            why: crate::sys::why(&error),
-        })
+        let read = read.map_err(|error| crate::sys::why(&error));
+        read.map_err(|why| SionError::Read { what, at, why })
     }
 
     /// Joins the pieces of a stream, straight into the memory that they need together.
@@ -325,24 +313,13 @@ impl<S: Source + ?Sized> Reader<'_, S> {
     }
 
     fn u32(&self, what: &'static str, at: u64) -> Result<u32, SionError> {
-        let mut word = [0; 4];
-        word.copy_from_slice(&self.bytes(what, at, 4)?);
-        Ok(match self.big {
-            true => u32::from_be_bytes(word),
-            false => u32::from_le_bytes(word),
-        })
+        let bytes = self.bytes(what, at, 4)?;
+        Ok(u32::from_le_bytes(little_endian(&bytes, self.big)))
     }
 
     fn words(&self, what: &'static str, at: u64, count: u64) -> Result<Vec<i64>, SionError> {
         let bytes = self.bytes(what, at, count.saturating_mul(8))?;
-        let word = |bytes: &[u8]| {
-            let mut word = [0; 8];
-            word.copy_from_slice(bytes);
-            match self.big {
-                true => i64::from_be_bytes(word),
-                false => i64::from_le_bytes(word),
-            }
-        };
+        let word = |bytes: &[u8]| i64::from_le_bytes(little_endian(bytes, self.big));
         Ok(bytes.chunks_exact(8).map(word).collect())
     }
 
@@ -350,14 +327,21 @@ impl<S: Source + ?Sized> Reader<'_, S> {
     fn positives(&self, what: &'static str, at: u64, count: u64) -> Result<Vec<u64>, SionError> {
         let words = self.words(what, at, count)?;
         let positive = |(number, value): (usize, i64)| {
-            u64::try_from(value).map_err(|_| SionError::Value {
-                what,
-                value,
-                at: at + 8 * number as u64,
-            })
+            let at = at + 8 * number as u64;
+            u64::try_from(value).map_err(|_| SionError::Value { what, value, at })
         };
         words.into_iter().enumerate().map(positive).collect()
     }
+}
+
+/// The bytes of a word in little-endian order.
+pub(super) fn little_endian<const BYTES: usize>(bytes: &[u8], big_endian: bool) -> [u8; BYTES] {
+    let mut word = [0; BYTES];
+    word.copy_from_slice(bytes);
+    if big_endian {
+        word.reverse();
+    }
+    word
 }
 
 fn round_up(value: u64, to: u64) -> u64 {

@@ -38,11 +38,8 @@ pub(super) fn routes() -> Router<Arc<App>> {
 }
 
 async fn describe() -> Response {
-    (
-        [(header::CONTENT_TYPE, "application/json")],
-        openapi::DOCUMENT,
-    )
-        .into_response()
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (kind, openapi::DOCUMENT).into_response()
 }
 
 #[derive(Serialize)]
@@ -226,20 +223,11 @@ pub(super) fn metrics(app: &App) -> String {
         let received = run.live.as_ref()?.received_bits_per_s.iter().copied();
         Some((of(run), crate::units::sum(received) as f64))
     });
-    out.gauges(
-        "pipebench_received_bits_per_second",
-        "",
-        "What all nodes of a run received in the last second.",
-        rates,
-    );
-    let codes = latest
-        .iter()
-        .filter_map(|run| Some((of(run), f64::from(run.exit_code?))));
-    out.gauges(
-        "pipebench_latest_exit_code",
-        "",
-        "Exit code of the latest run, if it has ended.",
-        codes,
-    );
+    let help = "What all nodes of a run received in the last second.";
+    out.gauges("pipebench_received_bits_per_second", "", help, rates);
+    let code = |run: &RunState| Some((of(run), f64::from(run.exit_code?)));
+    let help = "Exit code of the latest run, if it has ended.";
+    let codes = latest.iter().filter_map(code);
+    out.gauges("pipebench_latest_exit_code", "", help, codes);
     out.finish()
 }

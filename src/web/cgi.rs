@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use axum::http::{HeaderValue, Method, Request, Response, Uri};
 use tower::ServiceExt;
 
 use super::app::{App, MOST_HEAVY};
@@ -57,7 +57,7 @@ pub(crate) fn answer(
 ) -> Result<(), CgiError> {
     let variables = Variables(variable);
     let request = request_of(&variables, input)?;
-    let queue = Queue::detached(site, tools.clone())?;
+    let queue = Queue::new(site, tools.clone(), None)?;
     let guard = Guard::new(&queue.site, false, Some(&queue.site.results), tools.random)?;
     let base = (variables.0)("SCRIPT_NAME").unwrap_or_default();
     let app = Arc::new(App {
@@ -102,22 +102,16 @@ fn request_of(variables: &Variables<'_>, input: impl Read) -> Result<Request<Bod
         .map_err(|_| CgiError::Garbage)?;
     let headers = request.headers_mut();
     let named = [
-        (header::CONTENT_TYPE, "CONTENT_TYPE"),
-        (header::HOST, "HTTP_HOST"),
-        (header::COOKIE, "HTTP_COOKIE"),
-        (header::ORIGIN, "HTTP_ORIGIN"),
-        (header::AUTHORIZATION, "HTTP_AUTHORIZATION"),
-        (
-            HeaderName::from_static("sec-fetch-site"),
-            "HTTP_SEC_FETCH_SITE",
-        ),
-        (
-            HeaderName::from_static("x-forwarded-for"),
-            "HTTP_X_FORWARDED_FOR",
-        ),
-        (HeaderName::from_static("x-real-ip"), "HTTP_X_REAL_IP"),
-        (header::FORWARDED, "HTTP_FORWARDED"),
-        (header::VIA, "HTTP_VIA"),
+        ("content-type", "CONTENT_TYPE"),
+        ("host", "HTTP_HOST"),
+        ("cookie", "HTTP_COOKIE"),
+        ("origin", "HTTP_ORIGIN"),
+        ("authorization", "HTTP_AUTHORIZATION"),
+        ("sec-fetch-site", "HTTP_SEC_FETCH_SITE"),
+        ("x-forwarded-for", "HTTP_X_FORWARDED_FOR"),
+        ("x-real-ip", "HTTP_X_REAL_IP"),
+        ("forwarded", "HTTP_FORWARDED"),
+        ("via", "HTTP_VIA"),
     ];
     for (name, variable) in named {
         if let Some(value) = get(variable).and_then(|text| HeaderValue::from_str(&text).ok()) {
@@ -128,9 +122,8 @@ fn request_of(variables: &Variables<'_>, input: impl Read) -> Result<Request<Bod
         request.extensions_mut().insert(RemoteUser(user));
     }
     if let Some(from) = get("REMOTE_ADDR").and_then(|text| text.parse::<IpAddr>().ok()) {
-        request
-            .extensions_mut()
-            .insert(ConnectInfo(SocketAddr::new(from, 0)));
+        let from = ConnectInfo(SocketAddr::new(from, 0));
+        request.extensions_mut().insert(from);
     }
     Ok(request)
 }

@@ -48,10 +48,8 @@ impl Drop for Place {
         let Some((connections, own)) = &self.0 else {
             return;
         };
-        let mut counts = connections
-            .counts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let counts = connections.counts.lock();
+        let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(own) {
             *count = count.saturating_sub(1);
             if *count == 0 {

@@ -42,10 +42,8 @@ pub(super) async fn download(
         };
         let mut answer = ([(header::CONTENT_TYPE, kind)], body).into_response();
         let headers = answer.headers_mut();
-        headers.insert(
-            header::CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(REPORT_POLICY),
-        );
+        let policy = HeaderValue::from_static(REPORT_POLICY);
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
         let saved = format!("attachment; filename=\"{name}-{file}\"");
         if let (Ok(saved), false) = (HeaderValue::from_str(&saved), is_shown) {
             headers.insert(header::CONTENT_DISPOSITION, saved);
@@ -57,11 +55,8 @@ pub(super) async fn download(
 /// Builds the answer with status 503. Records are large, so only a few are read at the same time.
 fn busy(app: &App) -> Response {
     let what = "many documents are being made: try again in a moment";
-    let mut answer = problem(app, false, StatusCode::SERVICE_UNAVAILABLE, what);
-    answer
-        .headers_mut()
-        .insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
-    answer
+    let page = problem(app, false, StatusCode::SERVICE_UNAVAILABLE, what);
+    ([(header::RETRY_AFTER, "2")], page).into_response()
 }
 
 /// Makes the document of a run with this file name: content type, text, and true if a browser shows it instead of saving it.
@@ -83,11 +78,10 @@ fn document(app: &App, name: &RunName, file: &str) -> Option<(&'static str, Stri
 }
 
 /// Names of two runs to compare.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Pair {
-    #[serde(default)]
     before: String,
-    #[serde(default)]
     now: String,
 }
 

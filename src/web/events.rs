@@ -68,10 +68,8 @@ fn state_of(app: &App, name: &RunName) -> Option<(Arc<str>, bool)> {
 
 fn listen(app: &Arc<App>, event_hub: &Arc<EventHub>, name: &RunName) -> watch::Receiver<Arc<str>> {
     let first = block_in_place(|| state_of(app, name));
-    let mut watched = event_hub
-        .watched
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let watched = event_hub.watched.lock();
+    let mut watched = watched.unwrap_or_else(PoisonError::into_inner);
     if let Some(sender) = watched.get(name) {
         return sender.subscribe();
     }

@@ -100,7 +100,7 @@ impl Guard {
         Ok(Self {
             key: Hmac::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length"),
             token,
-            logouts: Logouts::new(site.results.join(LOGOUTS)),
+            logouts: Logouts(site.results.join(LOGOUTS)),
             names: site.names.iter().map(|name| name.to_lowercase()).collect(),
             proxies: site.proxies.clone(),
             private: site.private || open && !site.public_reading,
@@ -136,9 +136,7 @@ impl Guard {
     /// True if a client without token or session can read: from this machine under its own name, or from everywhere if the site allows it. A proxy
     /// on this machine can forward other clients without any header. It is another user's process, which `near` shows where that is known.
     pub(super) fn may_read(&self, headers: &HeaderMap, peer: Option<IpAddr>, near: Near) -> bool {
-        let name = text(headers, header::HOST.as_str())
-            .map(host_of)
-            .unwrap_or_default();
+        let name = text(headers, header::HOST.as_str()).map_or("", host_of);
         let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
         let is_here = name.eq_ignore_ascii_case("localhost")
             || address.is_ok_and(|address| address.is_loopback());
@@ -181,7 +179,12 @@ impl Guard {
             asker.is_known = asker.has_token;
             return Ok(asker);
         }
-        let session = cookies(headers).find(|cookie| cookie.name() == COOKIE);
+        let cookies = headers.get_all(header::COOKIE).iter();
+        let session = cookies
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(Cookie::split_parse)
+            .filter_map(Result::ok)
+            .find(|cookie| cookie.name() == COOKIE);
         if let Some(value) = session.map(|cookie| cookie.value().to_owned())
             && self.is_session(&value, now_ms)
         {
@@ -250,15 +253,12 @@ impl Guard {
     }
 
     fn is_session(&self, value: &str, now_ms: u64) -> bool {
-        let Some((signed, code)) = value.rsplit_once('.') else {
-            return false;
-        };
-        let Some((until_s, nonce)) = parts_of(value) else {
-            return false;
-        };
-        until_s > now_ms / 1000
-            && self.is_signed("session", signed, code)
-            && !self.logouts.has(nonce)
+        let parts = parts_of(value).zip(value.rsplit_once('.'));
+        parts.is_some_and(|((until_s, nonce), (signed, code))| {
+            until_s > now_ms / 1000
+                && self.is_signed("session", signed, code)
+                && !self.logouts.has(nonce)
+        })
     }
 
     /// Signed ticket in the question before a start. With it, answering the question twice starts one run.
@@ -342,8 +342,7 @@ fn parts_of(session: &str) -> Option<(u64, &str)> {
 
 /// True for headers by which proxies name the client, under any name in use.
 fn is_of_proxy(name: &str) -> bool {
-    let known = matches!(name, "forwarded" | "via" | "x-real-ip");
-    known
+    matches!(name, "forwarded" | "via" | "x-real-ip")
         || name.starts_with("x-forwarded")
         || name.starts_with("x-original")
         || name.ends_with("client-ip")
@@ -369,13 +368,6 @@ fn identity(asker: &Asker) -> String {
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
-}
-
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = Cookie<'_>> {
-    let all = headers.get_all(header::COOKIE).iter();
-    all.filter_map(|value| value.to_str().ok())
-        .flat_map(Cookie::split_parse)
-        .filter_map(Result::ok)
 }
 
 /// Host name in `name:port` or `[address]:port`.

@@ -15,21 +15,14 @@ type Ended = BTreeMap<String, u64>;
 /// Maximum number of entries. People make fewer, so above it the entries that expire first are removed.
 const MOST: usize = 10_000;
 
-/// The sessions that were logged out.
+/// The sessions that were logged out, in this file.
 #[derive(Debug)]
-pub(super) struct Logouts {
-    file: PathBuf,
-}
+pub(super) struct Logouts(pub PathBuf);
 
 impl Logouts {
-    /// Keeps the sessions in this file.
-    pub(super) fn new(file: PathBuf) -> Self {
-        Self { file }
-    }
-
     /// Ends a session that would last until `until_s`. Times are in seconds since 1970.
     pub(super) fn end(&self, session: &str, until_s: u64, now_s: u64) -> io::Result<()> {
-        let mut file = store::open_private(&self.file)?;
+        let mut file = store::open_private(&self.0)?;
         file.lock()?;
         let mut ended = read(&mut file)?;
         ended.retain(|_, until_s| *until_s > now_s);
@@ -48,7 +41,7 @@ impl Logouts {
 
     /// True if a session was ended. If the file exists but cannot be read, every session counts as ended.
     pub(super) fn has(&self, session: &str) -> bool {
-        let read = bounded::open(&self.file).and_then(|mut file| {
+        let read = bounded::open(&self.0).and_then(|mut file| {
             file.lock_shared()?;
             read(&mut file)
         });
@@ -60,8 +53,7 @@ impl Logouts {
 }
 
 fn read(file: &mut File) -> io::Result<Ended> {
-    let mut text = String::new();
-    file.take(bounded::TEXT_BYTES).read_to_string(&mut text)?;
+    let text = io::read_to_string(file.take(bounded::TEXT_BYTES))?;
     match text.is_empty() {
         true => Ok(Ended::new()),
         false => Ok(outside::read(text.as_bytes())?),
@@ -76,11 +68,11 @@ mod tests {
     fn a_session_that_was_ended_stays_so_until_its_time_is_over() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("logouts");
-        let logouts = Logouts::new(file.clone());
+        let logouts = Logouts(file.clone());
         assert!(!logouts.has("a"));
         logouts.end("a", 100, 10).unwrap();
         logouts.end("b", 200, 20).unwrap();
-        let again = Logouts::new(file.clone());
+        let again = Logouts(file.clone());
         assert!(again.has("a") && again.has("b") && !again.has("c"));
         again.end("c", 300, 150).unwrap();
         assert!(!again.has("a") && again.has("b"));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::process::Child;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -66,22 +66,9 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Creates a queue for a program that lives for one request. Its runs are detached.
-    pub(super) fn detached(site: Site, tools: Tools) -> Result<Self, FolderError> {
-        Self::with(site, tools, None)
-    }
-
-    /// Creates a queue for a server, and the runs to start. Pass these to [`Queue::tend`], in a thread that lives as long as the runs can.
-    pub(super) fn serving(
-        site: Site,
-        tools: Tools,
-    ) -> Result<(Self, Receiver<Wanted>), FolderError> {
-        let (sender, receiver) = channel();
-        let queue = Self::with(site, tools, Some(sender))?;
-        Ok((queue, receiver))
-    }
-
-    fn with(
+    /// Creates a queue. A server has a `starter`, and passes the other end to [`Queue::tend`], in a thread that lives as long as the runs can. Runs of a
+    /// program that lives for one request are detached.
+    pub(super) fn new(
         site: Site,
         tools: Tools,
         starter: Option<Sender<Wanted>>,
@@ -131,31 +118,23 @@ impl Queue {
             return Ok(name.clone());
         }
         self.sweep();
-        let waiting = self.run_store.queue().into_iter().filter(|(name, fabric)| {
-            *fabric == asked.fabric && self.run_store.is_kept(name, self.now_ms())
-        });
+        let Ok(name) = wanted.map_or_else(|| self.new_name().parse(), Ok) else {
+            return Err(Declined::Runner(std::io::ErrorKind::InvalidInput.into()));
+        };
+        let asked_ms = self.now_ms();
+        let before = self.run_store.before(&name, &asked.fabric, asked_ms);
         // The first of them holds the fabric.
-        let waiting = waiting.count().saturating_sub(1);
+        let waiting = before.len().saturating_sub(1);
         if waiting >= self.site.limits.waiting {
             return Err(Declined::Full(waiting, asked.fabric));
         }
-        let asked_ms = self.now_ms();
-        let name = wanted.map_or_else(|| self.new_name(), |name| name.to_string());
         let request = Request {
             version: REQUEST_VERSION,
-            name: name.clone(),
+            name: name.to_string(),
             asked_ms,
-            by: asked.by,
-            note: asked.note,
-            what: asked.what,
-            fabric: asked.fabric,
-            fields: fields.clone(),
-            words: asked.words,
+            asked,
             extent,
             limit_ms: self.site.limits.duration_ns / 1_000_000 + MARGIN_MS,
-        };
-        let Ok(name) = name.parse::<RunName>() else {
-            return Err(Declined::Runner(std::io::ErrorKind::InvalidInput.into()));
         };
         self.run_store.add(&request)?;
         drop(door);
@@ -285,9 +264,8 @@ impl Queue {
                 run_store.leave_queue(&request);
                 continue;
             }
-            let began = run_store
-                .runner(&name)
-                .is_some_and(|runner| runner.began_ms.is_some());
+            let runner = run_store.runner(&name);
+            let began = runner.is_some_and(|runner| runner.began_ms.is_some());
             let is_late = now_ms.saturating_sub(request.asked_ms) >= LAPSE_MS;
             let (how, complaint) = match (run_store.is_cancelled(&name), began, is_late) {
                 (true, ..) => (How::Cancelled, None),
@@ -331,9 +309,9 @@ fn still_allowed(
     tools: &Tools,
 ) -> Result<(), String> {
     let told = |refusal: Refusal| format!("this site does not allow it any more: {refusal}");
-    let asked = request::hold(&request.fields, site).map_err(told)?;
+    let asked = request::hold(&request.asked.fields, site).map_err(told)?;
     // Name and fabric become parts of paths.
-    let is_same = asked.words == request.words && asked.fabric == request.fabric;
+    let is_same = asked.words == request.asked.words && asked.fabric == request.asked.fabric;
     if !is_same || request.name != name.to_string() {
         return Err("this site means something else by it by now".to_owned());
     }
@@ -356,10 +334,12 @@ mod tests {
             group: "local".to_owned(),
             ..Fields::default()
         };
-        let words = request::hold(&fields, &site).unwrap().words;
+        let asked = request::hold(&fields, &site).unwrap();
         let stored = |name: &str, fabric: &str| Request {
-            fields: fields.clone(),
-            words: words.clone(),
+            asked: Asked {
+                fabric: fabric.to_owned(),
+                ..asked.clone()
+            },
             ..request(name, 1000, fabric)
         };
         let tools = Tools {
@@ -372,15 +352,9 @@ mod tests {
             still_allowed(&NAME.parse().unwrap(), request, &site, &tools).unwrap_err()
         };
         assert_eq!(checked(&stored(NAME, "local")), "understood");
-        let more = [
-            stored(NAME, "../x"),
-            stored("../x", "local"),
-            Request {
-                words: vec!["--rsh=x".to_owned()],
-                ..stored(NAME, "local")
-            },
-        ];
-        for request in more {
+        let mut other = stored(NAME, "local");
+        other.asked.words = vec!["--rsh=x".to_owned()];
+        for request in [stored(NAME, "../x"), stored("../x", "local"), other] {
             let why = checked(&request);
             assert!(why.contains("means something else"), "{why}");
         }

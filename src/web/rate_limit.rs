@@ -17,7 +17,7 @@ const MOST_KEYS: usize = 4096;
 const MINUTE_MS: u64 = 60_000;
 
 /// Counters of one minute.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
     minute: u64,
     by_key: BTreeMap<String, u32>,
@@ -46,24 +46,17 @@ impl Counts {
 #[derive(Debug)]
 pub(super) struct RateLimit {
     most: u32,
-    place: Place,
-}
-
-#[derive(Debug)]
-enum Place {
-    Memory(Mutex<Counts>),
-    /// File that is locked while it changes.
-    Kept(PathBuf),
+    /// File of the counters, which is locked while it changes.
+    file: Option<PathBuf>,
+    /// Counters without a file.
+    counts: Mutex<Counts>,
 }
 
 impl RateLimit {
     /// Allows `most` attempts per minute. Counts in `file`, or in memory without one.
     pub(super) fn new(most: u32, file: Option<PathBuf>) -> Self {
-        let place = match file {
-            Some(path) => Place::Kept(path),
-            None => Place::Memory(Mutex::default()),
-        };
-        Self { most, place }
+        let counts = Mutex::default();
+        Self { most, file, counts }
     }
 
     /// Counts an attempt. Returns false if it exceeds the limit.
@@ -73,12 +66,10 @@ impl RateLimit {
             *count = count.saturating_add(1);
             *count <= self.most
         };
-        match &self.place {
-            Place::Memory(counts) => {
-                add(&mut counts.lock().unwrap_or_else(PoisonError::into_inner))
-            }
+        match &self.file {
             // A failing disk must not lock clients out.
-            Place::Kept(path) => kept(path, add).unwrap_or(true),
+            Some(path) => kept(path, add).unwrap_or(true),
+            None => add(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 }
@@ -86,18 +77,12 @@ impl RateLimit {
 fn kept(path: &Path, act: impl FnOnce(&mut Counts) -> bool) -> io::Result<bool> {
     let mut file = store::open_private(path)?;
     file.lock()?;
-    let mut text = String::new();
-    (&file)
-        .take(bounded::TEXT_BYTES)
-        .read_to_string(&mut text)?;
+    let text = io::read_to_string((&file).take(bounded::TEXT_BYTES))?;
     let mut counts: Counts = outside::read(text.as_bytes()).unwrap_or_default();
-    let before = counts.clone();
     let answer = act(&mut counts);
-    if counts != before {
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(serde_json::to_string(&counts)?.as_bytes())?;
-    }
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(serde_json::to_string(&counts)?.as_bytes())?;
     Ok(answer)
 }
 

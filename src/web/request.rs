@@ -69,18 +69,9 @@ pub(super) struct Request {
     pub name: String,
     /// Time of the request, in milliseconds since 1970.
     pub asked_ms: u64,
-    /// Name of the requester.
-    pub by: String,
-    /// Purpose of the run.
-    pub note: String,
-    /// Loaded hosts and tests, in words.
-    pub what: String,
-    /// Fabric that its hosts share.
-    pub fabric: String,
-    /// Fields as received. They are checked against the site again when the run needs a new runner.
-    pub fields: Fields,
-    /// Words of the command line.
-    pub words: Vec<String>,
+    /// What was asked for.
+    #[serde(flatten)]
+    pub asked: Asked,
     /// Ports, nodes, tests and time of the run.
     pub extent: Extent,
     /// Time after which the run is ended, in milliseconds.
@@ -101,24 +92,29 @@ pub(super) struct Extent {
 }
 
 /// Fields after the check against the site.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Asked {
-    /// Words of the command line.
-    pub words: Vec<String>,
-    /// Loaded hosts and tests, in words.
-    pub what: String,
-    /// Fabric that its hosts share.
-    pub fabric: String,
     /// Name of the requester.
     pub by: String,
     /// Purpose of the run.
     pub note: String,
+    /// Loaded hosts and tests, in words.
+    pub what: String,
+    /// Fabric that its hosts share.
+    pub fabric: String,
+    /// Fields as received. They are checked against the site again when the run needs a new runner.
+    pub fields: Fields,
+    /// Words of the command line.
+    pub words: Vec<String>,
 }
 
 /// Checks fields against the site and builds the words of the command line. The error names the first field that the site refuses.
 pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     let refuse = |field: &'static str, what: &str| Err(Refusal::of(field, what));
-    let by = line("by", &fields.by, MOST_NAME)?;
+    let mut by = line("by", &fields.by, MOST_NAME)?;
+    if by.is_empty() {
+        by.push_str("somebody");
+    }
     let note = line("note", &fields.note, MOST_NOTE)?;
     let (group, hosts) = (fields.group.trim(), fields.hosts.trim());
     let (mut words, fabric, named) =
@@ -185,34 +181,31 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
         words.push(format!("--rate={rate}"));
     }
     Ok(Asked {
-        words,
+        by,
+        note,
         what,
         fabric,
-        by: if by.is_empty() {
-            "somebody".to_owned()
-        } else {
-            by
-        },
-        note,
+        fields: fields.clone(),
+        words,
     })
 }
 
 impl Extent {
     /// Computes the extent of a plan. The error means that a time exceeds the site's limits, or that time does not bound a test.
     pub(super) fn of(plan: &RunPlan, site: &Site) -> Result<Self, Refusal> {
-        let refusal = |what: String| Refusal::of("time", what);
         let most = |takes: &str, ns: u64, allowed: u64| match ns > allowed {
-            true => Err(refusal(format!(
-                "{takes} {}; this site allows {} (give a shorter time)",
-                length(ns),
-                length(allowed)
-            ))),
+            true => {
+                let (ns, allowed) = (length(ns), length(allowed));
+                let what =
+                    format!("{takes} {ns}; this site allows {allowed} (give a shorter time)");
+                Err(Refusal::of("time", what))
+            }
             false => Ok(()),
         };
         let mut data_ns = 0_u64;
         for test in plan.tests() {
             let Some((warmup_ns, window_ns)) = test.bound.times_ns() else {
-                return Err(refusal("a run from here is bounded by time".to_owned()));
+                return Err(Refusal::of("time", "a run from here is bounded by time"));
             };
             most("a test of", window_ns, site.limits.time_ns)?;
             data_ns = data_ns.saturating_add(warmup_ns).saturating_add(window_ns);

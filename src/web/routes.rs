@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{
     ConnectInfo, DefaultBodyLimit, Form, FromRequest, Path, Query, Request, State,
 };
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
@@ -35,6 +35,7 @@ const MOST_LATEST: usize = 8;
 
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; \
     base-uri 'none'; frame-ancestors 'none'";
+const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=()";
 
 /// Builds the router with all routes, access control included.
 pub(super) fn routes(app: &Arc<App>) -> Router {
@@ -88,57 +89,39 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         answer.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
     }
     for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "same-origin"),
-        (
-            HeaderName::from_static("cross-origin-opener-policy"),
-            "same-origin",
-        ),
-        (
-            HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ),
-        (
-            HeaderName::from_static("permissions-policy"),
-            "camera=(), microphone=(), geolocation=()",
-        ),
-        (header::CACHE_CONTROL, "no-store"),
+        ("content-security-policy", PAGE_POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("permissions-policy", PERMISSIONS),
+        ("cache-control", "no-store"),
     ] {
-        answer
-            .headers_mut()
-            .entry(name)
-            .or_insert(HeaderValue::from_static(value));
+        let value = HeaderValue::from_static(value);
+        answer.headers_mut().entry(name).or_insert(value);
     }
     answer
 }
-
-type Turned = (StatusCode, &'static str);
 
 fn decide(
     app: &App,
     request: &mut Request,
     (peer, near): (Option<IpAddr>, Near),
-) -> Result<(), Turned> {
+) -> Result<(), (StatusCode, &'static str)> {
     let guard = &app.guard;
     let from = guard.origin(request.headers(), peer);
     if request.headers().get_all(header::HOST).iter().count() > 1 {
-        return Err((
-            StatusCode::BAD_REQUEST,
-            "two names of a host in one request",
-        ));
+        let what = "two names of a host in one request";
+        return Err((StatusCode::BAD_REQUEST, what));
     }
     if !guard.is_own_name(request.headers()) {
-        return Err((
-            StatusCode::MISDIRECTED_REQUEST,
-            "this name is none of ours (names = [...] in the site's file)",
-        ));
+        let what = "this name is none of ours (names = [...] in the site's file)";
+        return Err((StatusCode::MISDIRECTED_REQUEST, what));
     }
-    let too_many = |_: TooMany| (StatusCode::TOO_MANY_REQUESTS, TOO_MANY);
     let mut asker = guard
         .see(request.headers(), from, app.queue.now_ms())
-        .map_err(too_many)?;
+        .map_err(|TooMany| (StatusCode::TOO_MANY_REQUESTS, TOO_MANY))?;
     if asker.has_wrong_token {
         tell(&asker, "wrong token");
         return Err((StatusCode::UNAUTHORIZED, "this is not the token"));
@@ -154,20 +137,16 @@ fn decide(
     let is_read = is_reading(request.method());
     if path.starts_with("/api/") && !is_read && asker.is_known && !asker.has_token {
         // A browser sends sessions and passwords unasked, even for foreign pages. Only a program sends the token.
-        return Err((
-            StatusCode::UNAUTHORIZED,
-            "the API takes the token itself, and nothing that a browser sends unasked",
-        ));
+        let what = "the API takes the token itself, and nothing that a browser sends unasked";
+        return Err((StatusCode::UNAUTHORIZED, what));
     }
     let may_read = is_read && guard.may_read(request.headers(), peer, near);
     if !(asker.is_known || is_open || may_read) {
         return Err((StatusCode::UNAUTHORIZED, "this needs the token"));
     }
     if !is_read && !guard.is_from_here(request.headers()) {
-        return Err((
-            StatusCode::FORBIDDEN,
-            "this was sent from a page of somebody else",
-        ));
+        let what = "this was sent from a page of somebody else";
+        return Err((StatusCode::FORBIDDEN, what));
     }
     request.extensions_mut().insert(asker);
     Ok(())
@@ -224,10 +203,8 @@ impl FromRequest<Arc<App>> for Own {
     type Rejection = Response;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
-        let (asker, headers) = (
-            request.extensions().get::<Asker>().cloned(),
-            request.headers().clone(),
-        );
+        let asker = request.extensions().get::<Asker>().cloned();
+        let headers = request.headers().clone();
         let form = Form::<Marked>::from_request(request, app).await;
         let Form(form) = form.map_err(|why| problem(app, false, why.status(), &why.body_text()))?;
         asker
@@ -247,14 +224,12 @@ async fn home(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -
         let under_way = app.queue.under_way();
         let (latest, _) = app.queue.find("", MOST_LATEST);
         let latest: Vec<RunState> = latest.into_iter().filter(RunState::is_over).collect();
-        let user = asker.user.clone().unwrap_or_default();
         let fields = Fields {
-            by: user,
+            by: asker.user.clone().unwrap_or_default(),
             ..Fields::default()
         };
-        shown(pages::home(
-            &app, &asker, &fields, None, &under_way, &latest,
-        ))
+        let page = pages::home(&app, &asker, &fields, None, &under_way, &latest);
+        shown(page)
     })
 }
 
@@ -276,14 +251,8 @@ async fn confirm(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response
 
 fn refused(app: &App, asker: &Asker, form: &Marked, refusal: &Refusal) -> Response {
     let fields = form.request().unwrap_or_default();
-    let page = pages::home(
-        app,
-        asker,
-        &fields,
-        Some(refusal),
-        &app.queue.under_way(),
-        &[],
-    );
+    let under_way = app.queue.under_way();
+    let page = pages::home(app, asker, &fields, Some(refusal), &under_way, &[]);
     show(StatusCode::UNPROCESSABLE_ENTITY, page)
 }
 
@@ -344,12 +313,11 @@ async fn cancel(
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Token {
-    #[serde(default)]
     token: String,
     /// Name of the run to show after the login.
-    #[serde(default)]
     run: String,
 }
 
@@ -372,27 +340,20 @@ async fn log_in(
     Extension(asker): Extension<Asker>,
     Form(form): Form<Token>,
 ) -> Response {
-    let now_ms = app.queue.now_ms();
+    let (run, now_ms) = (form.run(), app.queue.now_ms());
     match block_in_place(|| app.guard.is_token(&form.token, asker.from, now_ms)) {
         Ok(true) => {
-            let cookie = app
-                .guard
-                .open_session(&app.queue.random(), now_ms, &app.base);
+            let nonce = app.queue.random();
+            let cookie = app.guard.open_session(&nonce, now_ms, &app.base);
             tell(&asker, "login");
-            let to = form
-                .run()
-                .map_or_else(String::new, |run| format!("runs/{run}"));
+            let to = run.map_or_else(String::new, |run| format!("runs/{run}"));
             let to = Redirect::to(&format!("{}/{to}", app.base));
             ([(header::SET_COOKIE, cookie)], to).into_response()
         }
         Ok(false) => {
             tell(&asker, "wrong token");
-            let page = pages::login(
-                &app,
-                &asker,
-                form.run().as_ref(),
-                Some("this is not the token"),
-            );
+            let what = "this is not the token";
+            let page = pages::login(&app, &asker, run.as_ref(), Some(what));
             show(StatusCode::UNAUTHORIZED, page)
         }
         Err(TooMany) => problem(&app, false, StatusCode::TOO_MANY_REQUESTS, TOO_MANY),
@@ -406,11 +367,8 @@ async fn log_out(State(app): State<Arc<App>>, Own(asker, _): Own) -> Response {
         let what = "the end of this session cannot be kept (is the disk full?): it lasts until its time is over";
         return problem(&app, false, StatusCode::INTERNAL_SERVER_ERROR, what);
     };
-    (
-        [(header::SET_COOKIE, cookie)],
-        Redirect::to(&format!("{}/", app.base)),
-    )
-        .into_response()
+    let to = Redirect::to(&format!("{}/", app.base));
+    ([(header::SET_COOKIE, cookie)], to).into_response()
 }
 
 async fn asset(State(app): State<Arc<App>>, Path(file): Path<String>) -> Response {
@@ -428,9 +386,6 @@ async fn asset(State(app): State<Arc<App>>, Path(file): Path<String>) -> Respons
 
 async fn measures(State(app): State<Arc<App>>) -> Response {
     let text = block_in_place(|| api::metrics(&app));
-    (
-        [(header::CONTENT_TYPE, Format::Openmetrics.row().media_type)],
-        text,
-    )
-        .into_response()
+    let kind = Format::Openmetrics.row().media_type;
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

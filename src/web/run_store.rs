@@ -64,15 +64,10 @@ pub(crate) enum FolderError {
     Open(PathBuf),
 }
 
-/// The text is not the name of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no name of a run")]
-pub(super) struct NoName;
-
 impl FromStr for RunName {
-    type Err = NoName;
+    type Err = ();
 
-    fn from_str(text: &str) -> Result<Self, NoName> {
+    fn from_str(text: &str) -> Result<Self, ()> {
         let parts: Vec<&str> = text.split('-').collect();
         let all = |part: &str, length: usize, is: fn(&u8) -> bool| {
             part.len() == length && part.bytes().all(|byte| is(&byte))
@@ -85,7 +80,7 @@ impl FromStr for RunName {
             {
                 Ok(Self(text.to_owned()))
             }
-            _ => Err(NoName),
+            _ => Err(()),
         }
     }
 }
@@ -125,11 +120,8 @@ impl RunStore {
     pub(super) fn open(folder: &Path) -> Result<Self, FolderError> {
         let queue = folder.join(QUEUE);
         let mut folders = fs::DirBuilder::new();
-        folders
-            .recursive(true)
-            .mode(0o755)
-            .create(&queue)
-            .map_err(|source| StoreError::new(&queue, source))?;
+        let made = folders.recursive(true).mode(0o755).create(&queue);
+        made.map_err(|source| StoreError::new(&queue, source))?;
         for path in [folder, &queue] {
             let about = fs::metadata(path).map_err(|source| StoreError::new(path, source))?;
             if about.uid() != process::own_user() {
@@ -180,17 +172,15 @@ impl RunStore {
     pub(super) fn add(&self, request: &Request) -> Result<(), StoreError> {
         let folder = self.folder.join(&request.name);
         // The mode bounds what a default access list of the folder above permits others; a mask of the process would not.
-        fs::DirBuilder::new()
-            .mode(0o755)
-            .create(&folder)
-            .map_err(|source| StoreError::new(&folder, source))?;
+        let made = fs::DirBuilder::new().mode(0o755).create(&folder);
+        made.map_err(|source| StoreError::new(&folder, source))?;
         let text = serde_json::to_string_pretty(request).unwrap_or_default();
         let path = folder.join(REQUEST);
         // The runner locks the run by this file, so other users must not open it.
         let private = || store::open_private(&path).map_err(|error| StoreError::new(&path, error));
         let added = store::write_file(&path, text)
             .and_then(|()| private().map(drop))
-            .and_then(|()| store::write_file(&self.ticket(request), &request.fabric));
+            .and_then(|()| store::write_file(&self.ticket(request), &request.asked.fabric));
         if added.is_err() {
             // A folder without a request is no run.
             let (Ok(()) | Err(_)) = fs::remove_dir_all(&folder);
@@ -299,10 +289,8 @@ impl RunStore {
         }
         // Runners look for this file. A signal would go to whatever process a file names.
         let path = self.folder_of(name).join(CANCEL);
-        match File::create(&path) {
-            Ok(_) => Ok(true),
-            Err(source) => Err(StoreError::new(&path, source)),
-        }
+        let asked = File::create(&path).map(|_| true);
+        asked.map_err(|source| StoreError::new(&path, source))
     }
 
     /// The record of a run.
@@ -372,7 +360,7 @@ impl RunStore {
             _ => Stage::Failed,
         };
         let before = match (request, stage) {
-            (Some(request), Stage::Queued) => self.before(name, &request.fabric, now_ms),
+            (Some(request), Stage::Queued) => self.before(name, &request.asked.fabric, now_ms),
             _ => Vec::new(),
         };
         let known = outcome.as_ref().and_then(|outcome| outcome.card.clone());
@@ -395,16 +383,16 @@ impl RunStore {
             Stage::Running => read(&folder.join(LIVE)),
             _ => None,
         };
-        let by = request.map_or("the command line", |one| one.by.as_str());
+        let by = request.map_or("the command line", |one| one.asked.by.as_str());
         Some(State {
             told: outcome.is_some() || request.is_none(),
             name: name.to_string(),
             state: stage,
             before: (stage == Stage::Queued).then_some(before.len()),
             behind: before.first().map(ToString::to_string),
-            what: request.map_or_else(String::new, |one| one.what.clone()),
+            what: request.map_or_else(String::new, |one| one.asked.what.clone()),
             by: by.to_owned(),
-            note: request.map_or_else(String::new, |one| one.note.clone()),
+            note: request.map_or_else(String::new, |one| one.asked.note.clone()),
             asked_ms: request.map(|one| one.asked_ms),
             began_ms,
             data_ms: request.map(|one| one.extent.data_ms),
@@ -446,7 +434,7 @@ pub(super) mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::web::request::{Extent, Fields, REQUEST_VERSION};
+    use crate::web::request::{Asked, Extent, Fields, REQUEST_VERSION};
 
     /// A request that was accepted, for tests to change.
     pub(in crate::web) fn request(name: &str, asked_ms: u64, fabric: &str) -> Request {
@@ -454,12 +442,14 @@ pub(super) mod tests {
             version: REQUEST_VERSION,
             name: name.to_owned(),
             asked_ms,
-            by: "anna".to_owned(),
-            note: "new cable".to_owned(),
-            what: "rack 7: quick".to_owned(),
-            fabric: fabric.to_owned(),
-            fields: Fields::default(),
-            words: Vec::new(),
+            asked: Asked {
+                by: "anna".to_owned(),
+                note: "new cable".to_owned(),
+                what: "rack 7: quick".to_owned(),
+                fabric: fabric.to_owned(),
+                fields: Fields::default(),
+                words: Vec::new(),
+            },
             extent: Extent {
                 ports: 2,
                 nodes: 2,

@@ -110,11 +110,9 @@ pub(crate) fn keep(
     stop: &Arc<AtomicBool>,
 ) -> Result<(), KeepError> {
     let no_run = || KeepError::NoRun(folder.to_owned());
-    let name: RunName = folder
-        .file_name()
-        .and_then(|name| name.to_str())
-        .and_then(|name| name.parse().ok())
-        .ok_or_else(no_run)?;
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let name: Option<RunName> = name.and_then(|name| name.parse().ok());
+    let name = name.ok_or_else(no_run)?;
     let run_store = RunStore::open(folder.parent().ok_or_else(no_run)?)?;
     let mut text = Vec::new();
     let read = input.take(bounded::TEXT_BYTES).read_to_end(&mut text);
@@ -191,7 +189,8 @@ impl Own<'_> {
 
     /// Waits until all earlier runs are gone, then locks the fabric. `None` when the run is cancelled or this process must end.
     fn wait(&self) -> Result<Option<File>, KeepError> {
-        let path = self.run_store.lock_of(&self.request.fabric);
+        let fabric = &self.request.asked.fabric;
+        let path = self.run_store.lock_of(fabric);
         let fail = |error| KeepError::System("cannot hold the fabric", error);
         let file = store::open_private(&path).map_err(fail)?;
         loop {
@@ -199,9 +198,7 @@ impl Own<'_> {
                 return Ok(None);
             }
             let now_ms = (self.tools.now_ms)();
-            let others = self
-                .run_store
-                .before(self.name, &self.request.fabric, now_ms);
+            let others = self.run_store.before(self.name, fabric, now_ms);
             if others.is_empty() {
                 match file.try_lock() {
                     // The child inherits the descriptor: the fabric stays locked as long as any process holds it.
@@ -221,7 +218,7 @@ impl Own<'_> {
         let errors =
             File::create(self.folder.join(ERRORS)).map_err(fail("cannot write errors.txt"))?;
         let mut child = Command::new(&self.tools.program)
-            .args(&self.request.words)
+            .args(&self.request.asked.words)
             .arg(format!("--run-folder={}", self.folder.display()))
             .arg(format!("--parent={}", process::own_pid()))
             .arg("--quiet")
@@ -265,10 +262,8 @@ impl Own<'_> {
         let record = self.run_store.record(self.name);
         let code = status.and_then(|status| status.code());
         let killed = status.and_then(|status| status.signal());
-        let complaint = self
-            .run_store
-            .text(self.name, ERRORS)
-            .and_then(|text| first_complaint(&text));
+        let errors = self.run_store.text(self.name, ERRORS);
+        let complaint = errors.and_then(|text| first_complaint(&text));
         Outcome {
             how,
             exit_code: code.and_then(|code| u8::try_from(code).ok()),
@@ -325,14 +320,10 @@ mod tests {
             vec!["-c".to_owned(), script]
         };
         let run_store = RunStore::open(&folder.path().join("runs")).unwrap();
-        let checked = Request {
-            words: words("checked"),
-            ..request("pb-20261121-101500-abcdef", 1000, "a")
-        };
-        let swapped = Request {
-            words: words("swapped"),
-            ..checked.clone()
-        };
+        let mut checked = request("pb-20261121-101500-abcdef", 1000, "a");
+        checked.asked.words = words("checked");
+        let mut swapped = checked.clone();
+        swapped.asked.words = words("swapped");
         run_store.add(&swapped).unwrap();
         let run = run_store.folder_of(&checked.name.parse().unwrap());
         let keep = |text: &[u8]| keep(&run, text, &tools, &Arc::default());

@@ -7,8 +7,8 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use tokio::task::{AbortHandle, block_in_place};
 use tower::ServiceExt;
 use tower_http::timeout::TimeoutLayer;
 
-use crate::sys::{clock, peers};
+use crate::sys::{clock, peers, process};
 
 use super::app::{App, MOST_HEAVY};
 use super::connections::{Connections, Place};
@@ -78,7 +78,8 @@ pub(crate) fn serve(
 ) -> Result<(), ServeError> {
     let base = site.base.clone();
     let open = !address.ip().is_loopback();
-    let (queue, wanted) = Queue::serving(site, tools.clone())?;
+    let (starter, wanted) = mpsc::channel();
+    let queue = Queue::new(site, tools.clone(), Some(starter))?;
     let guard = Guard::new(&queue.site, open, None, tools.random)?;
     let app = Arc::new(App {
         queue,
@@ -88,10 +89,8 @@ pub(crate) fn serve(
         heavy: Semaphore::new(MOST_HEAVY),
         sending: Sending::new(),
     });
-    let routes = routes(&app).layer(TimeoutLayer::with_status_code(
-        StatusCode::REQUEST_TIMEOUT,
-        ANSWER_TIME,
-    ));
+    let timeout = TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, ANSWER_TIME);
+    let routes = routes(&app).layer(timeout);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -140,9 +139,12 @@ async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<
         match accepted {
             Ok((stream, from)) => {
                 // When all seats are taken, close the connection that is idle for longest: it can stay idle for ever.
-                let idle = connections.iter().filter(|(_, idle)| !idle.is_answered());
+                let idle = connections
+                    .iter()
+                    .filter(|(_, idle)| !idle.is_answered.load(Ordering::SeqCst));
                 if seats.available_permits() == 0
-                    && let Some((longest, _)) = idle.min_by_key(|(_, idle)| idle.since_ns())
+                    && let Some((longest, _)) =
+                        idle.min_by_key(|(_, idle)| idle.since_ns.load(Ordering::SeqCst))
                 {
                     longest.abort();
                 }
@@ -173,14 +175,6 @@ struct Idle {
 }
 
 impl Idle {
-    fn since_ns(&self) -> u64 {
-        self.since_ns.load(Ordering::SeqCst)
-    }
-
-    fn is_answered(&self) -> bool {
-        self.is_answered.load(Ordering::SeqCst)
-    }
-
     /// Marks a whole request as being answered.
     fn begin(&self) {
         self.is_answered.store(true, Ordering::SeqCst);
@@ -246,26 +240,22 @@ async fn attend(
 ) {
     // Serve the client even if these socket options cannot be set.
     let (Ok(()) | Err(_)) = crate::sys::socket::bound_silence(&stream, TAKE_TIME);
-    let near = stream
-        .local_addr()
-        .ok()
-        .filter(|_| from.ip().to_canonical().is_loopback());
+    let is_here = from.ip().to_canonical().is_loopback();
+    let own = stream.local_addr().ok().filter(|_| is_here);
     // The kernel's connection table is a file that can be long, so reading it blocks.
-    let user = near.and_then(|own| block_in_place(|| peers::user_of(own, from)));
-    let near = match user {
-        Some(user) if user == nix::unistd::geteuid().as_raw() => Near::OwnUser,
-        Some(_) | None => Near::OtherUser,
+    let user = own.and_then(|own| block_in_place(|| peers::user_of(own, from)));
+    let near = match user == Some(process::own_user()) {
+        true => Near::OwnUser,
+        false => Near::OtherUser,
     };
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(|body| Awaited::of(body, &idle));
         request.extensions_mut().insert(ConnectInfo(from));
         request.extensions_mut().insert(near);
         // The absolute form of a URI names the host and overrides the header (RFC 9112, 3.2.2).
-        let named = request
-            .uri()
-            .authority()
-            .map(|named| named.as_str().to_owned());
-        if let Some(named) = named.and_then(|named| HeaderValue::from_str(&named).ok())
+        let authority = request.uri().authority();
+        let named = authority.map(|named| HeaderValue::from_str(named.as_str()));
+        if let Some(Ok(named)) = named
             && request.headers().get_all(header::HOST).iter().count() <= 1
         {
             request.headers_mut().insert(header::HOST, named);

@@ -221,15 +221,10 @@ impl Site {
             ),
         ];
         for (name, group) in &self.groups {
-            let options = group.options.iter().map(String::as_str);
-            let words: Vec<&str> = std::iter::once(group.hosts.as_str())
-                .chain(options)
-                .collect();
-            lines.push(format!(
-                "group      {name}: {} (fabric {})",
-                words.join(" "),
-                group.fabric
-            ));
+            let hosts = std::slice::from_ref(&group.hosts);
+            let words = [hosts, &group.options].concat().join(" ");
+            let fabric = &group.fabric;
+            lines.push(format!("group      {name}: {words} (fabric {fabric})"));
         }
         if self.allow.free_hosts {
             lines.push("hosts      any that is typed in".to_owned());

@@ -85,16 +85,10 @@ pub(super) enum Stage {
     Failed,
 }
 
-impl Stage {
-    /// Name of the stage, as in the API.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Ended => "ended",
-            Self::Cancelled => "cancelled",
-            Self::Failed => "failed",
-        }
+/// The word as in the API.
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -155,7 +149,7 @@ impl State {
         let verdict = self
             .verdict
             .map_or_else(String::new, |word| word.to_string());
-        let stage = self.state.word().to_owned();
+        let stage = self.state.to_string();
         let own = [
             &self.name, &self.what, &self.by, &self.note, &verdict, &stage,
         ];

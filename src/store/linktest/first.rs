@@ -1,6 +1,6 @@
 //! The layout of LinkTest 1.2.
 
-use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
+use super::layout::{DataSet, LinktestFile, RankData, RankSet};
 use super::stream::{LinktestFileError, Stream};
 use crate::store::sion::Container;
 
@@ -12,13 +12,8 @@ const MAPPING: [usize; 2] = [4, 6];
 /// Reads a file whose first task states version 1.
 pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
     let ranks = container.streams.len();
-    let mut file = LinktestFile {
-        header: Header {
-            mode: "mpi".to_owned(),
-            ..Header::default()
-        },
-        ..LinktestFile::default()
-    };
+    let mut file = LinktestFile::default();
+    file.header.mode = "mpi".to_owned();
     let mut mapping = MAPPING[0];
     for task in 0..ranks {
         let mut stream = Stream::of(container, task);
@@ -62,12 +57,14 @@ pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileEr
             all_to_all_s: stream.many(all, |stream| stream.f64("time from all to all"))?,
         };
         let retests = match task {
-            0 => retests(&mut stream, ranks)?,
+            0 => stream.retests(ranks, |stream| unsigned(stream, "rank"))?,
             _ => Vec::new(),
         };
         if let Some(set) = file.sets.first_mut() {
             set.ranks.push(own);
-            set.retests.extend(retests);
+            // Links that were not measured again have zeros.
+            set.retests
+                .extend(retests.into_iter().filter(|one| one.old_s > 0.0));
         }
     }
     Ok(file)
@@ -98,11 +95,4 @@ fn of_task(task: usize, ranks: usize, all_to_all: bool) -> u128 {
 /// Reads a number that is stored with a sign; a negative one becomes the largest.
 fn unsigned(stream: &mut Stream<'_>, what: &'static str) -> Result<u64, LinktestFileError> {
     Ok(u64::try_from(stream.i32(what)?).unwrap_or(u64::MAX))
-}
-
-/// Reads the links that were measured again; the others have zeros.
-fn retests(stream: &mut Stream<'_>, ranks: usize) -> Result<Vec<Retest>, LinktestFileError> {
-    let mut all = stream.retests(ranks, |stream| unsigned(stream, "rank"))?;
-    all.retain(|one| one.old_s > 0.0);
-    Ok(all)
 }

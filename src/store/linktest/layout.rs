@@ -136,15 +136,11 @@ impl LinktestFile {
     /// all tasks have the same numbers. From three tasks on, the two readings exclude each other.
     pub fn meaning(&self, set: &DataSet) -> Meaning {
         let ranks = set.ranks.len();
-        if self.header.version[0] == 1 {
-            return Meaning::AllPartners;
-        }
-        if is_by_step(set, ranks, self.header.bisection) {
-            Meaning::Steps
-        } else if is_by_partner(set, ranks, self.header.bisection) {
-            Meaning::Partners
-        } else {
-            Meaning::Undecidable
+        match self.header.version[0] {
+            1 => Meaning::AllPartners,
+            _ if is_by_step(set, ranks, self.header.bisection) => Meaning::Steps,
+            _ if is_by_partner(set, ranks, self.header.bisection) => Meaning::Partners,
+            _ => Meaning::Undecidable,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Results of this program's link test, in the form in which LinkTest would write them.
 
 use crate::plan::linktest::{Kernel, Linktest};
-use crate::record::{LinktestRecord, PairTime, Record, RoundRecord};
+use crate::record::{LinktestRecord, PairTime, RankRecord, Record, RetestRecord, RoundRecord};
 use crate::units::show_utc;
 
 use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
@@ -13,39 +13,30 @@ const HASH_DIGITS: usize = 40;
 /// Makes one file for each complete iteration of a link test; each file holds a set for every order of the ranks. Returns no files if
 /// nothing was measured completely.
 pub fn files(record: &Record, plan: &Linktest, job: &LinktestRecord) -> Vec<LinktestFile> {
-    let whole: Vec<&RoundRecord> = job
-        .rounds
-        .iter()
-        .filter(|round| round.times.len() == expected(plan, job.ranks.len()))
-        .collect();
+    let links = expected(plan, job.ranks.len());
+    let whole = job.rounds.iter();
+    let whole: Vec<&RoundRecord> = whole.filter(|one| one.times.len() == links).collect();
     let sets = usize::try_from(plan.rank_orders.max(1)).unwrap_or(1);
+    let rank = |rank: &RankRecord| RankData {
+        host: rank.host.clone(),
+        core: i32::try_from(rank.processor).unwrap_or(0),
+    };
     let of = |rounds: &[&RoundRecord]| {
         // All sets of a file have equally many retests, and all or none have times from all to all. For a run that broke off, only what all
         // sets have is kept.
         let retests = rounds.iter().map(|round| round.retests.len()).min();
         let all = rounds.iter().all(|round| round.all_to_all_s.is_some());
+        let set = |round: &&RoundRecord| set(job, round, all, retests.unwrap_or(0));
         LinktestFile {
             header: header(record, plan, all),
-            ranks: job
-                .ranks
-                .iter()
-                .map(|rank| RankData {
-                    host: rank.host.clone(),
-                    core: i32::try_from(rank.processor).unwrap_or(0),
-                })
-                .collect(),
-            sets: rounds
-                .iter()
-                .map(|round| set(job, round, all, retests.unwrap_or(0)))
-                .collect(),
+            ranks: job.ranks.iter().map(rank).collect(),
+            sets: rounds.iter().map(set).collect(),
         }
     };
     // An iteration that was cut off has fewer sets than its header would state.
     let iterations = whole.chunk_by(|one, other| one.iteration == other.iteration);
-    iterations
-        .filter(|rounds| rounds.len() == sets)
-        .map(of)
-        .collect()
+    let complete = iterations.filter(|rounds| rounds.len() == sets);
+    complete.map(of).collect()
 }
 
 fn expected(plan: &Linktest, ranks: usize) -> usize {
@@ -72,10 +63,9 @@ fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
         messages: count(plan.messages),
         message_bytes: count(plan.message_bytes),
         warmups: count(plan.warmups),
-        buffers: if plan.buffers > 1 {
-            count(plan.buffers)
-        } else {
-            0
+        buffers: match plan.buffers {
+            ..=1 => 0,
+            several => count(several),
         },
         buffer_seed: plan.content_seed,
         rank_orders: plan.rank_orders,
@@ -123,6 +113,12 @@ fn set(job: &LinktestRecord, round: &RoundRecord, all_to_all: bool, retests: usi
         set.access.resize(ranks - 1, rank as u64);
         set
     };
+    let retest = |one: &RetestRecord| Retest {
+        from: one.from as u64,
+        to: one.to as u64,
+        new_s: one.new_s,
+        old_s: one.old_s,
+    };
     DataSet {
         started: show_utc(round.started_ms),
         ended: show_utc(round.ended_ms),
@@ -133,17 +129,7 @@ fn set(job: &LinktestRecord, round: &RoundRecord, all_to_all: bool, retests: usi
             .filter(|_| all_to_all)
             .map(|all| extent(&mut all.iter().copied())),
         ranks: own.into_iter().enumerate().map(rank_set).collect(),
-        retests: round
-            .retests
-            .iter()
-            .take(retests)
-            .map(|one| Retest {
-                from: one.from as u64,
-                to: one.to as u64,
-                new_s: one.new_s,
-                old_s: one.old_s,
-            })
-            .collect(),
+        retests: round.retests.iter().take(retests).map(retest).collect(),
     }
 }
 

@@ -179,9 +179,7 @@ pub(super) fn streams(file: &LinktestFile) -> Vec<Vec<u8>> {
 fn write_header(out: &mut Vec<u8>, file: &LinktestFile) {
     let header = &file.header;
     out.extend_from_slice(TAG);
-    for number in header.version {
-        out.extend_from_slice(&number.to_le_bytes());
-    }
+    out.extend(header.version.into_iter().flat_map(u32::to_le_bytes));
     out.extend_from_slice(&padded(&header.git_hash, HASH_BYTES));
     put_text(out, &header.mode);
     let flags = [
@@ -236,15 +234,12 @@ fn put_figures(out: &mut Vec<u8>, figures: impl IntoIterator<Item = f64>) {
 }
 
 fn put(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
-    for number in numbers {
-        out.extend_from_slice(&number.to_le_bytes());
-    }
+    out.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
 }
 
 /// Text behind its length, with a NUL at its end.
 fn put_text(out: &mut Vec<u8>, text: &str) {
     let bytes = u32::try_from(text.len() + 1).unwrap_or(u32::MAX);
     out.extend_from_slice(&bytes.to_le_bytes());
-    out.extend_from_slice(text.as_bytes());
-    out.push(0);
+    out.extend_from_slice(&padded(text, text.len() + 1));
 }

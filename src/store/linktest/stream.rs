@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::outside;
-use crate::store::sion::{Container, SionError};
+use crate::store::sion::{Container, SionError, little_endian};
 
 use super::layout::Retest;
 
@@ -117,13 +117,9 @@ impl<'a> Stream<'a> {
         let known = [TAG, LONG_TAG]
             .into_iter()
             .find(|tag| rest.starts_with(tag));
-        match known {
-            Some(tag) => {
-                self.at += tag.len();
-                Ok(())
-            }
-            None => Err(LinktestFileError::Tag(self.place())),
-        }
+        let tag = known.ok_or_else(|| LinktestFileError::Tag(self.place()))?;
+        self.at += tag.len();
+        Ok(())
     }
 
     /// Reads a version, which must begin with `known`.
@@ -157,12 +153,8 @@ impl<'a> Stream<'a> {
         &mut self,
         what: &'static str,
     ) -> Result<[u8; BYTES], LinktestFileError> {
-        let mut word = [0; BYTES];
-        word.copy_from_slice(self.take(what, BYTES)?);
-        if self.container.big_endian {
-            word.reverse();
-        }
-        Ok(word)
+        let bytes = self.take(what, BYTES)?;
+        Ok(little_endian(bytes, self.container.big_endian))
     }
 
     pub(super) fn u8(&mut self, what: &'static str) -> Result<u8, LinktestFileError> {

@@ -52,12 +52,11 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
     let total: u64 = crate::units::sum(live.received_bits_per_s.iter().copied());
     let least = live.received_bits_per_s.iter().zip(&live.nodes).min();
     let events = app.event_hub.is_some().then(|| format!("{own}/events"));
-    let stage = state.state.word();
     html! {
         @if app.event_hub.is_some() {
             noscript { p .note { "Without scripts this page stands still: load it again." } }
         }
-        section #live aria-label="what goes on" data-events=[events] data-state=(stage) {
+        section #live aria-label="what goes on" data-events=[events] data-state=(state.state) {
             p #stage aria-live="polite" { (stage_text(state, &live)) }
             progress #progress max="1" value=(part(state, &live)) aria-label="part of the time" {}
             ul .tiles {
@@ -163,12 +162,10 @@ fn matrix(live: &Live) -> Markup {
 
 fn shade(rate: Option<u64>, most: u64) -> String {
     const BOUNDS: [f64; 5] = [0.5, 0.7, 0.8, 0.9, 0.95];
-    match rate {
-        None => "empty".to_owned(),
-        Some(rate) => {
-            let share = rate as f64 / most as f64;
-            let class = BOUNDS.iter().filter(|bound| share >= **bound).count();
-            format!("c{class}")
-        }
-    }
+    let Some(rate) = rate else {
+        return "empty".to_owned();
+    };
+    let share = rate as f64 / most as f64;
+    let class = BOUNDS.iter().filter(|bound| share >= **bound).count();
+    format!("c{class}")
 }

@@ -7,6 +7,7 @@ use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::queue::Offer;
 use crate::web::request::{Fields, Refusal};
+use crate::web::run_store::RunName;
 use crate::web::site::length;
 use crate::web::state::State;
 
@@ -59,10 +60,8 @@ fn form(app: &App, asker: &Asker, fields: &Fields, refusal: Option<&Refusal>) ->
             (complaint(wrong(name)))
         }
     };
-    let time_hint = format!(
-        "as the profile says; at most {}",
-        length(site.limits.time_ns)
-    );
+    let most = length(site.limits.time_ns);
+    let time_hint = format!("as the profile says; at most {most}");
     let rate_hint = match site.limits.rate_bits_per_s {
         Some(most) => format!(
             "at most {} Gbit/s, and so much if nothing is said",
@@ -113,12 +112,9 @@ pub(crate) fn question(
     under_way: &[State],
 ) -> Markup {
     let same = |state: &&State| {
-        let request = state
-            .name
-            .parse()
-            .ok()
-            .and_then(|name| app.queue.run_store.request(&name));
-        request.is_some_and(|request| request.fabric == offer.asked.fabric)
+        let name: Option<RunName> = state.name.parse().ok();
+        let request = name.and_then(|name| app.queue.run_store.request(&name));
+        request.is_some_and(|request| request.asked.fabric == offer.asked.fabric)
     };
     let before: Vec<&State> = under_way.iter().filter(same).collect();
     let hidden = [
