@@ -22,14 +22,23 @@ pub fn weakest(record: &Record) -> Option<String> {
     let directions = record.sheet.directions();
     let judged = directions.filter_map(|(port, word, one)| Some((port, word, one, one.share?)));
     let (port, word, one, share) = judged.min_by(|a, b| a.3.total_cmp(&b.3))?;
-    Some(format!(
-        "weakest {} {word} {} of {} Gbit/s payload ({:.1} %, floor {})",
-        port.label,
+    let (place, floor) = (format!("{} {word}", port.label), floor_text(&record.plan));
+    Some(weakest_as_text(&place, &one, share, &floor))
+}
+
+/// The weakest port direction as text, with its figures and the floor that it was judged by.
+pub(super) fn weakest_as_text(
+    place: &str,
+    one: &DirectionSheet,
+    share: f64,
+    floor: &str,
+) -> String {
+    format!(
+        "weakest {place} {} of {} Gbit/s payload ({:.1} %, floor {floor})",
         gbit(one.rate_bits_per_s),
         gbit(one.expected_bits_per_s.unwrap_or(0.0)),
-        share * 100.0,
-        floor_text(&record.plan)
-    ))
+        share * 100.0
+    )
 }
 
 /// The sentence to read first: the weakest port of a PASS, else the reason of the verdict.

@@ -56,16 +56,12 @@ impl Merged {
         let mut rows: BTreeMap<(Vec<(String, u64)>, String), Row> = BTreeMap::new();
         let (mut faults, mut conditions) = (Vec::new(), Vec::new());
         for (number, record) in records.iter().enumerate() {
-            if records[..number]
-                .iter()
-                .any(|other| other.token == record.token)
-            {
+            let mut earlier = records[..number].iter();
+            if earlier.any(|other| other.token == record.token) {
                 return Err(MergeError::Twice(name(record)));
             }
-            if let Some(first) = records
-                .first()
-                .filter(|first| floor(first) != floor(record))
-            {
+            let first = &records[0];
+            if floor(first) != floor(record) {
                 return Err(MergeError::OtherFloor(
                     name(first),
                     floor(first),
@@ -73,6 +69,7 @@ impl Merged {
                     floor(record),
                 ));
             }
+            conditions.extend(compare::conditions(first, record));
             for port in &record.sheet.ports {
                 let Some(at) = compare::switch_port(record, port.node) else {
                     return Err(MergeError::NoSwitchPort(name(record), port.label.clone()));
@@ -97,11 +94,6 @@ impl Merged {
                     name(record)
                 )
             }));
-        }
-        if let Some((first, rest)) = records.split_first() {
-            for other in rest {
-                conditions.extend(compare::conditions(first, other));
-            }
         }
         Ok(Self {
             word: worst(records.iter().map(|record| record.verdict.word)),
@@ -133,13 +125,9 @@ impl Merged {
         });
         let weakest = judged.min_by(|a, b| a.4.total_cmp(&b.4));
         let weakest = weakest.map_or_else(String::new, |(at, host, word, one, share)| {
-            format!(
-                ": weakest {at} ({host}) {word} {} of {} Gbit/s payload ({:.1} %, floor {})",
-                show_gbit(one.rate_bits_per_s / 1e9),
-                show_gbit(one.expected_bits_per_s.unwrap_or(0.0) / 1e9),
-                share * 100.0,
-                self.floor
-            )
+            let place = format!("{at} ({host}) {word}");
+            let weakest = judged::weakest_as_text(&place, &one, share, &self.floor);
+            format!(": {weakest}")
         });
         let mut lines = vec![format!(
             "{}  {} runs, {} ports of the switch{weakest}",

@@ -203,7 +203,7 @@ pub fn untold(record: &Record) -> Vec<String> {
         let untold = each_once(ports.flat_map(|(_, counters)| counters.untold()));
         untold
             .into_iter()
-            .map(|counter| (counter, host.node.clone()))
+            .map(move |counter| (counter, host.node.clone()))
     });
     let text = |(counter, hosts): (&str, Vec<String>)| format!("{counter} ({})", fold(&hosts));
     grouped(untold).into_iter().map(text).collect()

@@ -221,14 +221,13 @@ pub(super) fn metrics(app: &App) -> String {
         let count = under_way.iter().filter(|run| run.state == stage).count();
         (vec![("state", word.to_owned())], count as f64)
     });
-    out.gauges("pipebench_runs", "", "Runs that wait or run.", runs);
+    out.gauges("pipebench_runs", "Runs that wait or run.", runs);
     let rates = under_way.iter().filter_map(|run| {
         let received = run.live.as_ref()?.received_bits_per_s.iter().copied();
         Some((of(run), crate::units::sum(received) as f64))
     });
     out.gauges(
         "pipebench_received_bits_per_second",
-        "",
         "What all nodes of a run received in the last second.",
         rates,
     );
@@ -237,7 +236,6 @@ pub(super) fn metrics(app: &App) -> String {
         .filter_map(|run| Some((of(run), f64::from(run.exit_code?))));
     out.gauges(
         "pipebench_latest_exit_code",
-        "",
         "Exit code of the latest run, if it has ended.",
         codes,
     );

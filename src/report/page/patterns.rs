@@ -40,6 +40,7 @@ pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[R
         .chain(others)
         .take(LETTERS.len())
         .collect();
+    let benchmarks = each_once(job.tables.iter().map(|table| table.table.benchmark));
     html! {
         section #patterns {
             h2 { "Times and throughput over the length of messages" }
@@ -53,7 +54,7 @@ pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[R
                     "Broken lines are of the other runs."
                 }
             }
-            @for benchmark in each_once(job.tables.iter().map(|table| table.table.benchmark)) { (of_benchmark(&runs, benchmark)) }
+            @for benchmark in benchmarks { (of_benchmark(&runs, benchmark)) }
         }
         section #printed { h2 { "Tables" } div .wide { pre { (imb::tables(plan, job)) } } }
     }
