@@ -194,10 +194,8 @@ pub fn conditions(before: &Record, now: &Record) -> Vec<String> {
 }
 
 fn mtus(record: &Record) -> String {
-    let ports = record
-        .hosts
-        .iter()
-        .flat_map(|host| host.rails.iter().filter_map(|rail| host.interface_of(rail)));
+    let hosts = record.hosts.iter();
+    let ports = hosts.flat_map(|host| host.rails.iter().filter_map(|rail| host.interface_of(rail)));
     let mtus: BTreeSet<u32> = ports.map(|one| one.mtu_bytes).collect();
     let texts: Vec<String> = mtus.iter().map(u32::to_string).collect();
     texts.join(" and ")

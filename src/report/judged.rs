@@ -126,10 +126,8 @@ pub fn to_sign(record: &Record) -> Option<String> {
     let figure = record.sheet.figure.filter(|_| passed)?;
     let port = record.sheet.ports.get(figure.port)?;
     let way = if figure.sends { "send" } else { "receive" };
-    let interface = record
-        .hosts
-        .get(port.node)
-        .and_then(|host| host.interface_of(host.rails.get(port.rail)?));
+    let host = record.hosts.get(port.node);
+    let interface = host.and_then(|host| host.interface_of(host.rails.get(port.rail)?));
     let asked = record.plan.tests().first();
     let asked = asked.and_then(|test| test.sockets.mss_bytes);
     let mtu = match (asked, interface) {
@@ -324,10 +322,8 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
         FaultKind::Broken => format!("{name}: {:.1e} of frames came broken", fault.share),
         FaultKind::Rate | FaultKind::HeadOfLine => {
             let rate = fault.rate_bits_per_s;
-            let note = fault
-                .notes
-                .first()
-                .filter(|_| fault.word == VerdictWord::HostLimited);
+            let by_host = fault.word == VerdictWord::HostLimited;
+            let note = fault.notes.first().filter(|_| by_host);
             let note = note.map_or_else(String::new, |note| format!(": {note}"));
             format!(
                 "{name}: {} of {} Gbit/s ({:.1} %){note}",

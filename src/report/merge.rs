@@ -54,7 +54,7 @@ impl Merged {
         let floor = |record: &Record| floor_text(&record.plan);
         // The name is a part of the key: different names can have the same place in natural order, such as Eth1/1 and Eth1/01.
         let mut rows: BTreeMap<(Vec<(String, u64)>, String), Row> = BTreeMap::new();
-        let (mut faults, mut conditions) = (Vec::new(), Vec::new());
+        let (mut faults, mut runs, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
         for (number, record) in records.iter().enumerate() {
             let mut earlier = records[..number].iter();
             if earlier.any(|other| other.token == record.token) {
@@ -85,6 +85,8 @@ impl Merged {
                 row.send = lesser(row.send, port.send);
                 row.receive = lesser(row.receive, port.receive);
             }
+            let (word, sentence) = (record.verdict.word, judged::sentence(record));
+            runs.push(format!("{} {word}: {sentence}", name(record)));
             let own = record.sheet.faults.iter();
             faults.extend(own.map(|fault| {
                 format!(
@@ -99,17 +101,7 @@ impl Merged {
             word: worst(records.iter().map(|record| record.verdict.word)),
             rows: rows.into_iter().map(|((_, at), row)| (at, row)).collect(),
             faults,
-            runs: records
-                .iter()
-                .map(|record| {
-                    format!(
-                        "{} {}: {}",
-                        name(record),
-                        record.verdict.word,
-                        judged::sentence(record)
-                    )
-                })
-                .collect(),
+            runs,
             conditions,
             standings: standings(records),
             to_sign: to_sign(records),
@@ -210,15 +202,10 @@ fn to_sign(records: &[Record]) -> Option<String> {
         })
         .collect();
     let (_, record) = figures?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let at = compare::switch_port(
-        record,
-        record.sheet.ports.get(record.sheet.figure?.port)?.node,
-    )?;
-    Some(format!(
-        "{at}, {} ({})",
-        judged::to_sign(record)?,
-        record.name()
-    ))
+    let port = record.sheet.ports.get(record.sheet.figure?.port)?;
+    let at = compare::switch_port(record, port.node)?;
+    let said = judged::to_sign(record)?;
+    Some(format!("{at}, {said} ({})", record.name()))
 }
 
 /// Returns the measurement with the lower share of two measurements of a port direction.
