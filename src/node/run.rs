@@ -339,8 +339,21 @@ impl Run {
 
     fn too_late(&mut self, what: &str) {
         const NAMED: usize = 3;
-        let open = self.open_ends(NAMED);
-        let count = self.resources.ends_before(self.wanted_state());
+        // The state that the stage requires of link ends.
+        let wanted = match self.stage {
+            Stage::Connecting => EndState::Ready,
+            _ => EndState::Finished,
+        };
+        let open = self.resources.board.ends();
+        let open = open
+            .filter(|(_, _, _, end)| end.state() < wanted)
+            .take(NAMED);
+        let open: Vec<String> = open
+            .filter_map(|(role, boundary, slot, _)| {
+                self.resources.end_name_at(role, boundary, slot)
+            })
+            .collect();
+        let count = self.resources.ends_before(wanted);
         let late = if count > 0 {
             let more = match count.saturating_sub(open.len()) {
                 0 => String::new(),
@@ -356,29 +369,6 @@ impl Run {
         let what = format!("{what} in time: {late} not ended");
         self.add_trouble(Trouble::own(TroubleKind::Deadline, what));
         self.due_ns = u64::MAX;
-    }
-
-    fn wanted_state(&self) -> EndState {
-        if self.stage == Stage::Connecting {
-            EndState::Ready
-        } else {
-            EndState::Finished
-        }
-    }
-
-    /// Names of the first link ends that have not reached the state that the stage requires.
-    fn open_ends(&self, limit: usize) -> Vec<String> {
-        let wanted = self.wanted_state();
-        let open = self
-            .resources
-            .board
-            .ends()
-            .filter(|(_, _, _, end)| end.state() < wanted);
-        open.take(limit)
-            .filter_map(|(role, boundary, slot, _)| {
-                self.resources.end_name_at(role, boundary, slot)
-            })
-            .collect()
     }
 
     fn add_trouble(&mut self, trouble: Trouble) {

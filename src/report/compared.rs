@@ -76,10 +76,10 @@ pub(crate) fn figures(record: &Record) -> Vec<(String, f64)> {
         Measured::Acceptance(..) => ports(record),
         Measured::Linktest(plan, linktest) => {
             let figures = Links::of(record, plan, linktest);
-            let name = |rank: usize| figures.names.get(rank).map_or("", String::as_str);
             let links = figures.links.iter().map(|link| {
                 let (from, to) = (link.from, link.to);
-                let name = format!("{from} {} -> {to} {}", name(from), name(to));
+                let [one, other] = [from, to].map(|rank| figures.name(rank));
+                let name = format!("{from} {one} -> {to} {other}");
                 (name, figures.bandwidth(link.mean_s) * 8.0 / 1e9)
             });
             links.collect()

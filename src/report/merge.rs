@@ -7,7 +7,7 @@ use crate::judge::names::{floor_text, name_of};
 use crate::record::{DirectionSheet, Record, VerdictWord};
 use crate::units::show_gbit;
 
-use super::{compare, judged, natural};
+use super::{compare, judged, natural, percent};
 
 /// Reason why runs cannot be merged into one sheet.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -142,9 +142,8 @@ impl Merged {
         let cell = |one: &Option<DirectionSheet>| match one {
             None => "-".to_owned(),
             Some(one) => {
-                let share = one
-                    .share
-                    .map_or_else(String::new, |share| format!("  {:.1} %", share * 100.0));
+                let share = one.share.map(|share| format!("  {}", percent(share)));
+                let share = share.unwrap_or_default();
                 let word = match one.word {
                     VerdictWord::Pass | VerdictWord::NotJudged => String::new(),
                     word => format!("  {word}"),

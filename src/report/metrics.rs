@@ -16,7 +16,7 @@ pub(crate) struct Exposition {
 pub(crate) type Sample = (Vec<(&'static str, String)>, f64);
 
 impl Exposition {
-    /// Writes a family of gauges. A family without samples is left out. A unit is the last word of the name, as OpenMetrics demands.
+    /// Writes a family of gauges. A family without samples is left out. Where a name ends in a unit, that is the unit of the family.
     pub(crate) fn gauges(
         &mut self,
         name: &str,

@@ -37,6 +37,11 @@ fn count(number: usize, what: &str) -> String {
     }
 }
 
+/// A share in percent, with one decimal.
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
 /// A cell of a text table; a dash where there is nothing.
 fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "-".to_owned())

@@ -200,10 +200,8 @@ pub fn untold(record: &Record) -> Vec<String> {
         let tests = record.tests().iter();
         let measured = tests.flat_map(|test| test.nodes.get(node)).flatten().next();
         let ports = measured.into_iter().flat_map(|one| of_ports(host, one));
-        let untold = each_once(ports.flat_map(|(_, counters)| counters.untold()));
-        untold
-            .into_iter()
-            .map(move |counter| (counter, host.node.clone()))
+        let untold = each_once(ports.flat_map(|(_, counters)| counters.untold())).into_iter();
+        untold.map(move |counter| (counter, host.node.clone()))
     });
     let text = |(counter, hosts): (&str, Vec<String>)| format!("{counter} ({})", fold(&hosts));
     grouped(untold).into_iter().map(text).collect()

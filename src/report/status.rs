@@ -69,11 +69,8 @@ fn rows(views: &[View]) -> Vec<Row> {
     let mut rows = Vec::new();
     for view in views {
         let tokens = view.now.nodes.iter().map(|node| node.card.token.as_str());
-        rows.extend(
-            each_once(tokens)
-                .into_iter()
-                .filter_map(|token| row(view, token)),
-        );
+        let tokens = each_once(tokens).into_iter();
+        rows.extend(tokens.filter_map(|token| row(view, token)));
         rows.extend(closed(view));
     }
     rows

@@ -290,8 +290,15 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
         let core = or_dash(core.map(|share| format!("{:.0} %", share * 100.0)));
         let own = port.own_time_s.filter(|_| volume);
         let own = own.map_or_else(String::new, |seconds| format!("  {seconds:>11.3}"));
-        let share =
-            |links, direction| percent(known, links, judged::share(record, port, direction, test));
+        // Empty if no port has a ceiling, blank if only this direction has no share of what was expected.
+        let share = |links: usize, direction| {
+            let share = judged::share(record, port, direction, test);
+            match (known, share.filter(|_| links > 0)) {
+                (false, _) => String::new(),
+                (true, None) => "         ".to_owned(),
+                (true, Some(share)) => format!("  {:>5.1} %", share * 100.0),
+            }
+        };
         format!(
             "{label:width$}  {:>11}{}  {:>14}{}  {retransmits:>7}  {core:>12}{own}",
             carried(port.links_out, port.send_gbit_per_s),
@@ -304,15 +311,6 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
         .into_iter()
         .chain(figures.ports.iter().map(row))
         .collect()
-}
-
-/// Cell with a share of the expected rate: empty if no port has a ceiling (`known`), blank if only this direction has no share.
-fn percent(known: bool, links: usize, share: Option<f64>) -> String {
-    match (known, share.filter(|_| links > 0)) {
-        (false, _) => String::new(),
-        (true, None) => "         ".to_owned(),
-        (true, Some(share)) => format!("  {:>5.1} %", share * 100.0),
-    }
 }
 
 /// Cell with a rate in Gbit/s, or `-` if the pattern has no links in this direction.
@@ -519,13 +517,10 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
     };
     let alike = troubles.iter().filter(|trouble| trouble.kind == first.kind);
     let followers = troubles.len() - alike.clone().count();
+    let alike = alike.map(|trouble| (trouble.text(), trouble.node.clone()));
     // A node that reports the same failure again counts once.
     let mut known = HashSet::new();
-    let lines = grouped(
-        alike
-            .map(|trouble| (trouble.text(), trouble.node.clone()))
-            .filter(|one| known.insert(one.clone())),
-    );
+    let lines = grouped(alike.filter(|one| known.insert(one.clone())));
     const SHOWN: usize = 8;
     let more = lines.len().saturating_sub(SHOWN) + followers;
     let shown = lines.into_iter().take(SHOWN);

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::plan::latency::Latency;
 use crate::record::{CableLatency, LatencyRecord, Record};
-use crate::report::{grouped, latency};
+use crate::report::{grouped, latency, percent};
 use crate::units::show_us;
 
 use super::heat::class_of;
@@ -39,7 +39,7 @@ pub(super) fn tiles(one: &LatencyRecord) -> Markup {
             }
         }
         @if let Some((middle, ..)) = latency::differences(one) {
-            li { b { (format!("{:.1} %", middle * 100.0)) } span { "how close predictions come to pairs that were not planned, in the middle" } }
+            li { b { (percent(middle)) } span { "how close predictions come to pairs that were not planned, in the middle" } }
         }
     }
 }
