@@ -26,10 +26,6 @@ pub(crate) fn launch(plan: &Plan, host: &Host, line: &Line, mut report: Report) 
     } else {
         remote(plan, host, line, &mut report)
     };
-    conclude(outcome, report);
-}
-
-fn conclude(outcome: Outcome, report: Report) {
     let stage = report.current_stage();
     match outcome {
         Outcome::Ended(ending) => report.ended(ending),

@@ -14,7 +14,7 @@ use crate::pace::Pace;
 use crate::secrets::{Secrets, agent_identities, encryption};
 
 /// The reasons why the server accepted no way to authenticate.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Denied {
     /// Failed ways and their reasons, in order.
     pub(crate) tried: Vec<String>,
@@ -43,10 +43,7 @@ pub(crate) struct Login<'a> {
 impl Login<'_> {
     /// Tries all ways in turn until the server accepts one.
     pub(crate) fn authenticate(&self) -> Result<(), Denied> {
-        let mut denied = Denied {
-            tried: Vec::new(),
-            methods: String::new(),
-        };
+        let mut denied = Denied::default();
         // The request for the methods is itself an attempt without a secret, and a server can accept it.
         match self.settle(|| self.session.auth_methods(self.user).map(str::to_owned)) {
             Ok(methods) => denied.methods = methods,
@@ -56,11 +53,8 @@ impl Login<'_> {
                 return Err(denied);
             }
         }
-        let agent = if denied.methods.contains("publickey") {
-            self.open_agent()
-        } else {
-            None
-        };
+        let takes_keys = denied.methods.contains("publickey");
+        let agent = takes_keys.then(|| self.open_agent()).flatten();
         for way in self.ways(agent.as_deref()) {
             match self.attempt(&way, agent.as_deref(), &denied.methods) {
                 Ok(()) => return Ok(()),
@@ -133,9 +127,7 @@ impl Login<'_> {
     fn attempt(&self, way: &Way, agent: Option<&Agent>, methods: &str) -> Result<(), String> {
         match way {
             Way::AgentKey(key) => {
-                let Some(agent) = agent else {
-                    return Err("no agent".to_owned());
-                };
+                let agent = agent.ok_or("no agent")?;
                 self.settle(|| agent.userauth(self.user, key))
                     .map_err(|reason| format!("the agent's key '{}': {reason}", key.comment()))
             }

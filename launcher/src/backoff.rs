@@ -11,7 +11,8 @@ use crate::session::line::Line;
 pub(crate) struct Backoff {
     deadline: Instant,
     pause: Duration,
-    times: u32,
+    /// Number of failed attempts so far.
+    pub(crate) times: u32,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -24,15 +25,6 @@ impl Backoff {
             pause: FIRST_PAUSE,
             times: 0,
         }
-    }
-
-    pub(crate) fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
-    /// Number of failed attempts so far.
-    pub(crate) fn times(&self) -> u32 {
-        self.times
     }
 
     /// Waits before the next attempt. Returns false if the deadline or an abort rules it out.
@@ -72,7 +64,7 @@ mod tests {
         assert!(backoff.pause > FIRST_PAUSE);
         let mut late = Backoff::until(Instant::now());
         assert!(!late.wait(&line));
-        assert_eq!(late.times(), 1);
+        assert_eq!(late.times, 1);
         line.abort();
         assert!(!backoff.wait(&line));
     }

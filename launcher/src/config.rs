@@ -134,11 +134,8 @@ impl HostConfig {
             self.known_hosts = vec![file.clone()];
             self.strictness = Strictness::Strict;
         }
-        let present: Vec<&PathBuf> = self
-            .identities
-            .iter()
-            .filter(|file| file.exists())
-            .collect();
+        let mut present = self.identities.clone();
+        present.retain(|file| file.exists());
         if self.detour.is_none()
             && !present.is_empty()
             && present.iter().all(|file| is_hardware_key(file))

@@ -9,13 +9,13 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags};
+use nix::poll::PollFlags;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, connect, getsockopt, socket, sockopt,
 };
 
 use crate::error::{LaunchError, Stage};
-use crate::session::child::poll_for;
+use crate::session::child::poll_with_bell;
 use crate::session::drive::seconds;
 use crate::session::line::Line;
 
@@ -83,15 +83,8 @@ fn settle(descriptor: &OwnedFd, until: Instant, line: &Line) -> io::Result<()> {
         if line.aborted() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let mut watched = [
-            PollFd::new(descriptor.as_fd(), PollFlags::POLLOUT),
-            PollFd::new(line.bell(), PollFlags::POLLIN),
-        ];
-        poll_for(
-            &mut watched,
-            until.saturating_duration_since(Instant::now()),
-        )?;
-        if watched[0].any().unwrap_or(false) {
+        let left = until.saturating_duration_since(Instant::now());
+        if poll_with_bell(line.bell(), descriptor.as_fd(), PollFlags::POLLOUT, left)? {
             return match getsockopt(descriptor, sockopt::SocketError)? {
                 0 => Ok(()),
                 code => Err(io::Error::from_raw_os_error(code)),

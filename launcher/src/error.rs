@@ -25,7 +25,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The stage's name, and the stage as a verb phrase.
+    /// The stage's name, and the stage as a verb phrase to follow `cannot`.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Stage::Resolve => ("resolve", "resolve the name"),
@@ -37,11 +37,6 @@ impl Stage {
             Stage::Hello => ("hello", "complete the hello"),
         }
     }
-
-    /// The stage as a verb phrase, to follow `cannot`.
-    fn attempt(self) -> &'static str {
-        self.words().1
-    }
 }
 
 impl fmt::Display for Stage {
@@ -52,7 +47,7 @@ impl fmt::Display for Stage {
 
 /// The reason why a host did not come up: `cannot connect: timed out after 5 s (hint)`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot {}: {text}{}", .stage.attempt(), hint_in_brackets(.hint.as_deref()))]
+#[error("cannot {}: {text}{}", .stage.words().1, hint_in_brackets(.hint.as_deref()))]
 pub struct LaunchError {
     /// The stage that failed.
     pub stage: Stage,
@@ -126,6 +121,6 @@ mod tests {
         ];
         let words: std::collections::BTreeSet<_> = all.iter().map(Stage::to_string).collect();
         assert_eq!(words.len(), all.len());
-        assert!(all.iter().all(|stage| !stage.attempt().is_empty()));
+        assert!(all.iter().all(|stage| !stage.words().1.is_empty()));
     }
 }

@@ -51,69 +51,15 @@ pub enum HostListError {
     /// The list has more than [`MAX_HOSTS`] entries.
     #[error("the host list has more than {MAX_HOSTS} hosts")]
     TooMany,
-    /// A bracket without its partner.
-    #[error("'{text}' at column {column}: bracket without its partner (example: n[01-16,18])")]
-    Bracket {
-        /// The entry.
+    /// A bad entry.
+    #[error("'{text}' at column {column}: {reason}")]
+    Entry {
+        /// The entry, or the part of it that is bad.
         text: String,
         /// The column in which the entry begins.
         column: usize,
-    },
-    /// Text in brackets that is no list of numbers and ranges.
-    #[error(
-        "'{text}' at column {column}: bad range '{range}': {reason} (examples: [1-16], [01-16,18], [1-63/2])"
-    )]
-    Range {
-        /// The entry.
-        text: String,
-        /// The column in which the entry begins.
-        column: usize,
-        /// The range.
-        range: String,
-        /// The reason.
-        reason: &'static str,
-    },
-    /// A name that is empty, is too long, or could be mistaken for something else.
-    #[error("'{name}' at column {column}: bad host name: {reason}")]
-    Name {
-        /// The name.
-        name: String,
-        /// The column in which the entry begins.
-        column: usize,
-        /// The reason.
+        /// The reason, with an example or with what is allowed.
         reason: String,
-    },
-    /// A user name that is empty or could be mistaken for something else.
-    #[error(
-        "'{user}' at column {column}: bad user name (letters, digits and . _ + $ \\ - are allowed, not '-' first)"
-    )]
-    User {
-        /// The user.
-        user: String,
-        /// The column in which the entry begins.
-        column: usize,
-    },
-    /// A port that is not a number from 1 to 65535.
-    #[error(
-        "'{text}' at column {column}: bad port '{port}' (1 to 65535; an IPv6 address needs brackets: [::1]:22)"
-    )]
-    Port {
-        /// The entry.
-        text: String,
-        /// The column in which the entry begins.
-        column: usize,
-        /// The port as written.
-        port: String,
-    },
-    /// A bad number of nodes after `local:`.
-    #[error(
-        "'{text}' at column {column}: bad number of local nodes (1 to {MAX_HOSTS}; example: local:3)"
-    )]
-    LocalCount {
-        /// The entry.
-        text: String,
-        /// The column in which the entry begins.
-        column: usize,
     },
     /// An excluded name that the host list does not contain.
     #[error("cannot exclude '{name}': it is not in the host list")]

@@ -5,12 +5,12 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use nix::poll::{PollFd, PollFlags};
+use nix::poll::PollFlags;
 use ssh2::{ErrorCode, Session};
 
 use crate::alone::alone;
 use crate::session::channel::sending;
-use crate::session::child::poll_for;
+use crate::session::child::poll_with_bell;
 use crate::session::line::Line;
 
 /// The socket that calls of libssh2 wait for, their deadline, and the line whose abort ends them.
@@ -55,11 +55,7 @@ impl Pace<'_> {
             }
             let mut flags = PollFlags::POLLIN;
             flags.set(PollFlags::POLLOUT, sending(session));
-            let mut watched = [
-                PollFd::new(self.socket.as_fd(), flags),
-                PollFd::new(self.line.bell(), PollFlags::POLLIN),
-            ];
-            if poll_for(&mut watched, left).is_err() {
+            if poll_with_bell(self.line.bell(), self.socket.as_fd(), flags, left).is_err() {
                 return Err(Unsettled::Late);
             }
         }

@@ -30,10 +30,8 @@ impl Secrets {
             secrets.password = ask("password on the hosts: ");
         }
         let agent = std::env::var_os("SSH_AUTH_SOCK").map(PathBuf::from);
-        let held = agent
-            .and_then(|socket| agent_identities(&socket))
-            .unwrap_or(0);
-        if held > 0 {
+        let held = agent.and_then(|socket| agent_identities(&socket));
+        if held.is_some_and(|held| held > 0) {
             return secrets;
         }
         for key in keys_to_open(settings) {
@@ -48,13 +46,10 @@ impl Secrets {
 /// Keys to ask a passphrase for. These are all encrypted keys that the settings name. If they name
 /// no key, it is the first default key, unless one of the default keys is not encrypted.
 fn keys_to_open(settings: &Settings) -> Vec<PathBuf> {
-    if !settings.identities.is_empty() {
-        return settings
-            .identities
-            .iter()
-            .filter(|key| encryption(key) == Some(true))
-            .cloned()
-            .collect();
+    let mut named = settings.identities.clone();
+    if !named.is_empty() {
+        named.retain(|key| encryption(key) == Some(true));
+        return named;
     }
     let mut present = usual_keys();
     present.retain(|key| encryption(key).is_some());
@@ -67,9 +62,8 @@ fn keys_to_open(settings: &Settings) -> Vec<PathBuf> {
 
 /// True if a private key file is encrypted; `None` if it cannot be read.
 pub(crate) fn encryption(file: &Path) -> Option<bool> {
-    std::fs::read_to_string(file)
-        .ok()
-        .map(|text| is_encrypted(&text))
+    let text = std::fs::read_to_string(file).ok()?;
+    Some(is_encrypted(&text))
 }
 
 fn is_encrypted(text: &str) -> bool {

@@ -98,13 +98,14 @@ fn connect(
     limit: Duration,
     line: &Line,
 ) -> Result<(FreedAlone<Session>, Arc<TcpStream>, SocketAddr), Trouble> {
-    let mut backoff = Backoff::until(Instant::now() + limit);
+    let until = Instant::now() + limit;
+    let mut backoff = Backoff::until(until);
     loop {
-        let (stream, address) = connect_any(addresses, backoff.deadline(), limit, line)?;
+        let (stream, address) = connect_any(addresses, until, limit, line)?;
         let socket = Arc::new(stream);
         let pace = Pace {
             socket: &socket,
-            until: backoff.deadline(),
+            until,
             line,
         };
         let reason = match shake_hands(&socket, known, &pace) {
@@ -132,7 +133,7 @@ fn connect(
         if !backoff.wait(line) {
             let text = format!(
                 "the server dropped the connection {} times within {} ({})",
-                backoff.times(),
+                backoff.times,
                 seconds(limit),
                 error.message()
             );
@@ -145,16 +146,12 @@ fn connect(
 }
 
 fn dropped_by_server(error: &ssh2::Error) -> bool {
-    use libssh2_sys::{
-        LIBSSH2_ERROR_BANNER_RECV, LIBSSH2_ERROR_BANNER_SEND, LIBSSH2_ERROR_SOCKET_DISCONNECT,
-        LIBSSH2_ERROR_SOCKET_RECV, LIBSSH2_ERROR_SOCKET_SEND,
-    };
     let dropped = [
-        LIBSSH2_ERROR_BANNER_RECV,
-        LIBSSH2_ERROR_BANNER_SEND,
-        LIBSSH2_ERROR_SOCKET_DISCONNECT,
-        LIBSSH2_ERROR_SOCKET_RECV,
-        LIBSSH2_ERROR_SOCKET_SEND,
+        libssh2_sys::LIBSSH2_ERROR_BANNER_RECV,
+        libssh2_sys::LIBSSH2_ERROR_BANNER_SEND,
+        libssh2_sys::LIBSSH2_ERROR_SOCKET_DISCONNECT,
+        libssh2_sys::LIBSSH2_ERROR_SOCKET_RECV,
+        libssh2_sys::LIBSSH2_ERROR_SOCKET_SEND,
     ];
     matches!(error.code(), ErrorCode::Session(code) if dropped.contains(&code))
 }

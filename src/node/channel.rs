@@ -40,7 +40,8 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Takes standard input and output and makes them non-blocking.
+    /// Takes standard input and output, makes them non-blocking, and queues the word that marks the start of the protocol, since a login
+    /// shell may have printed text before it.
     pub(super) fn open() -> io::Result<Self> {
         let (input, output) = (io::stdin(), io::stdout());
         set_nonblocking(&input, true)?;
@@ -49,13 +50,8 @@ impl Channel {
             input,
             output,
             decoder: Decoder::default(),
-            pending: Vec::new(),
+            pending: MAGIC_WORD.to_vec(),
         })
-    }
-
-    /// Queues the word that marks the start of the protocol, since a login shell may have printed text before it.
-    pub(super) fn write_magic_word(&mut self) {
-        self.pending.extend_from_slice(MAGIC_WORD);
     }
 
     /// Queues a message. Drops it if too many bytes are pending, unless it carries what a rank has measured.

@@ -31,24 +31,11 @@ pub(super) fn check_ranks(assignment: &RankAssignment, rooms: &Rooms) -> Result<
     asked.check(&needs_of_ranks(assignment), rooms)
 }
 
-/// One resource, and the amount that is needed.
-struct Need {
-    what: Thing,
-    amount: u64,
-}
-
 /// The request that is checked: nodes on the host, allowed ports, and the remedy for each shortage.
 struct Asked {
     nodes_on_host: usize,
     ports: Option<(u16, u16)>,
     cures: fn(Thing) -> &'static str,
-}
-
-impl Asked {
-    fn check(&self, needs: &[Need], rooms: &Rooms) -> Result<(), Trouble> {
-        let mut needs = needs.iter();
-        needs.try_for_each(|need| need.check(self, rooms))
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,12 +48,8 @@ enum Thing {
     Shared,
 }
 
-fn need(what: Thing, amount: usize) -> Need {
-    let amount = amount as u64;
-    Need { what, amount }
-}
-
-fn needs(assignment: &Assignment) -> Vec<Need> {
+/// The amount of each resource that a test needs.
+fn needs(assignment: &Assignment) -> Vec<(Thing, usize)> {
     let (test, nodes) = (&assignment.test, assignment.run.nodes());
     let on_host = assignment.run.nodes_on_host();
     // The node status processes (NSPs) exist already when limits are read.
@@ -80,19 +63,20 @@ fn needs(assignment: &Assignment) -> Vec<Need> {
     let memory = size::buffer_bytes_per_node(test, nodes) + born * size::PROCESS_BYTES;
     let segment = resources::segment_bytes(assignment).next_multiple_of(4096);
     vec![
-        need(Thing::Ports, ports * on_host),
-        need(Thing::Descriptors, size::descriptors_at_once(test)),
-        need(Thing::Processes, born * on_host),
-        need(Thing::Files, size::files_per_node(test, nodes) * on_host),
-        need(Thing::Memory, memory * on_host),
-        need(Thing::Shared, segment * on_host),
+        (Thing::Ports, ports * on_host),
+        (Thing::Descriptors, size::descriptors_at_once(test)),
+        (Thing::Processes, born * on_host),
+        (Thing::Files, size::files_per_node(test, nodes) * on_host),
+        (Thing::Memory, memory * on_host),
+        (Thing::Shared, segment * on_host),
     ]
 }
 
 /// Needs of all ranks of this host together. Each rank can have a link to every other rank.
-fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
+fn needs_of_ranks(assignment: &RankAssignment) -> Vec<(Thing, usize)> {
     let (all, job) = (assignment.ranks(), &assignment.job);
-    let born = job.ranks().per_node * assignment.run.nodes_on_host();
+    let on_host = assignment.run.nodes_on_host();
+    let born = job.ranks().per_node * on_host;
     let (transport, per_node) = (job.ranks().transport, job.ranks().per_node);
     let ports = if transport.needs_ports(assignment.run.nodes()) {
         born
@@ -105,18 +89,15 @@ fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
         _ => (0, 0),
     };
     let descriptors = all + bells + RANK_DESCRIPTORS;
-    let memory = job.memory_per_rank(all).saturating_add(size::PROCESS_BYTES);
+    let per_rank = job.memory_per_rank(all).saturating_add(size::PROCESS_BYTES);
+    let of_ranks = per_rank.saturating_mul(born);
+    let memory = of_ranks.saturating_add(rings.saturating_mul(on_host));
     vec![
-        need(Thing::Ports, ports),
-        need(Thing::Descriptors, descriptors),
-        need(Thing::Processes, born),
-        need(Thing::Files, born.saturating_mul(descriptors)),
-        need(
-            Thing::Memory,
-            memory
-                .saturating_mul(born)
-                .saturating_add(rings.saturating_mul(assignment.run.nodes_on_host())),
-        ),
+        (Thing::Ports, ports),
+        (Thing::Descriptors, descriptors),
+        (Thing::Processes, born),
+        (Thing::Files, born.saturating_mul(descriptors)),
+        (Thing::Memory, memory),
     ]
 }
 
@@ -150,23 +131,25 @@ fn cure_of_patterns(what: Thing) -> &'static str {
     }
 }
 
-impl Need {
-    fn check(&self, asked: &Asked, rooms: &Rooms) -> Result<(), Trouble> {
-        let tightest = self
-            .rooms(asked, rooms)
-            .into_iter()
-            .min_by_key(|room| room.left);
-        let Some(room) = tightest.filter(|room| room.left < self.amount) else {
-            return Ok(());
-        };
-        let what = self.refusal(asked, &room);
-        Err(Trouble::own(TroubleKind::Resource, what))
+impl Asked {
+    /// Refuses the first need for which there is no room.
+    fn check(&self, needs: &[(Thing, usize)], rooms: &Rooms) -> Result<(), Trouble> {
+        for (thing, amount) in needs {
+            let needed = *amount as u64;
+            let rooms = self.rooms(*thing, rooms).into_iter();
+            let tightest = rooms.min_by_key(|room| room.left);
+            if let Some(room) = tightest.filter(|room| room.left < needed) {
+                let what = self.refusal(*thing, needed, &room);
+                return Err(Trouble::own(TroubleKind::Resource, what));
+            }
+        }
+        Ok(())
     }
 
-    fn rooms(&self, asked: &Asked, rooms: &Rooms) -> Vec<Room> {
-        match self.what {
+    fn rooms(&self, thing: Thing, rooms: &Rooms) -> Vec<Room> {
+        match thing {
             Thing::Ports => {
-                let range = asked.ports.map(|(first, last)| Room {
+                let range = self.ports.map(|(first, last)| Room {
                     limit: format!("--port-range {first}-{last}"),
                     left: u64::from(last - first) + 1,
                 });
@@ -180,8 +163,8 @@ impl Need {
         }
     }
 
-    fn refusal(&self, asked: &Asked, room: &Room) -> String {
-        let what = match self.what {
+    fn refusal(&self, thing: Thing, needed: u64, room: &Room) -> String {
+        let what = match thing {
             Thing::Ports => "ports",
             Thing::Descriptors => "descriptors in one process",
             Thing::Processes => "processes",
@@ -189,13 +172,13 @@ impl Need {
             Thing::Memory => "of memory",
             Thing::Shared => "of shared memory",
         };
-        let cure = (asked.cures)(self.what);
-        let shown = |amount: u64| match self.what {
+        let cure = (self.cures)(thing);
+        let shown = |amount: u64| match thing {
             Thing::Memory | Thing::Shared => show_bytes(amount),
             _ => amount.to_string(),
         };
-        let (needed, left) = (shown(self.amount), shown(room.left));
-        let nodes = match asked.nodes_on_host {
+        let (needed, left) = (shown(needed), shown(room.left));
+        let nodes = match self.nodes_on_host {
             1 => "1 node".to_owned(),
             several => format!("{several} nodes"),
         };

@@ -23,8 +23,7 @@ use mio::{Events, Interest, Poll, Token};
 use thiserror::Error;
 
 use crate::plan::{Assignment, DataPort, Membership};
-use crate::record::HostFacts;
-use crate::record::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind};
+use crate::record::{ENDED_FROM_OUTSIDE, HostFacts, Trouble, TroubleKind};
 use crate::sys::clock::IdleTimer;
 use crate::sys::limits::Rooms;
 use crate::sys::signals::{self, Woken};
@@ -91,7 +90,14 @@ pub(crate) fn serve(digest: String) -> Result<u8, NodeError> {
         facts: facts::collect(),
         rooms: Rooms::read(),
     };
-    node.greet(digest);
+    node.channel.send(&FromNode::Hello(Box::new(Hello {
+        wire_version: WIRE_VERSION,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        digest,
+        executable: facts::own_executable(),
+        pid: process::own_pid(),
+        facts: node.facts.clone(),
+    })));
     let code = node.run();
     node.clear();
     node.channel.flush_within(Duration::from_secs(1));
@@ -116,18 +122,6 @@ struct Node {
 }
 
 impl Node {
-    fn greet(&mut self, digest: String) {
-        self.channel.write_magic_word();
-        self.channel.send(&FromNode::Hello(Box::new(Hello {
-            wire_version: WIRE_VERSION,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            digest,
-            executable: facts::own_executable(),
-            pid: process::own_pid(),
-            facts: self.facts.clone(),
-        })));
-    }
-
     fn run(&mut self) -> Result<u8, NodeError> {
         let mut events = Events::with_capacity(16);
         while self.leaving.is_none() {
@@ -180,27 +174,16 @@ impl Node {
             ToNode::Prepare(assignment) => {
                 self.clear();
                 let neighbours = neighbours(&assignment);
-                let prepared = self
-                    .take_host(&assignment.run)
-                    .and_then(|()| Run::prepare(*assignment, &self.facts, &self.rooms));
-                self.begin(prepared.map(|run| {
-                    let prepared = FromNode::Prepared {
-                        listeners: run.listeners(),
-                        source_bytes: run.source_bytes(),
-                        neighbours,
-                    };
-                    (Box::new(run) as Box<dyn Task>, prepared)
-                }));
+                let taken = self.take_host(&assignment.run);
+                let prepared = taken
+                    .and_then(|()| Run::prepare(*assignment, neighbours, &self.facts, &self.rooms));
+                self.begin(prepared.map(|run| Box::new(run) as Box<dyn Task>));
             }
             ToNode::PrepareRanks(assignment) => {
                 self.clear();
-                let prepared = self
-                    .take_host(&assignment.run)
-                    .and_then(|()| RankJob::prepare(*assignment, &self.rooms));
-                self.begin(prepared.map(|job| {
-                    let listen = FromNode::RanksListen(job.addresses());
-                    (Box::new(job) as Box<dyn Task>, listen)
-                }));
+                let taken = self.take_host(&assignment.run);
+                let prepared = taken.and_then(|()| RankJob::prepare(*assignment, &self.rooms));
+                self.begin(prepared.map(|job| Box::new(job) as Box<dyn Task>));
             }
             // The last messages of the run go out before the answer to the next request.
             ToNode::Stop => {
@@ -232,12 +215,12 @@ impl Node {
     }
 
     /// Starts the prepared task, or reports why it could not be prepared.
-    fn begin(&mut self, prepared: Result<(Box<dyn Task>, FromNode), Trouble>) {
+    fn begin(&mut self, prepared: Result<Box<dyn Task>, Trouble>) {
         match prepared {
-            Ok((run, message)) => {
-                self.channel.send(&message);
+            Ok(run) => {
                 self.watch(run.as_ref(), true);
                 self.run = Some(run);
+                self.pass_on_messages();
             }
             Err(trouble) => {
                 self.channel.send(&FromNode::Trouble(vec![trouble]));

@@ -14,8 +14,7 @@ use crate::ranks::SharedMemory;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
-use crate::sys::socket;
-use crate::sys::{affinity, clock, why};
+use crate::sys::{affinity, clock, socket, why};
 use crate::wire::frame::{self, Decoder};
 use crate::wire::message::{FromNode, FromRank, RankWord, ToNode, ToRank};
 
@@ -27,6 +26,7 @@ use super::task::{Task, Troubles, reap_all, trouble_of};
 pub(super) struct RankJob {
     assignment: RankAssignment,
     ranks: Vec<RankProcess>,
+    /// TCP addresses of the ranks made so far, lowest rank first; `None` for a rank without a TCP listener.
     addresses: Vec<Option<SocketAddr>>,
     troubles: Troubles,
     /// Deadline for the ranks to be ready.
@@ -50,7 +50,7 @@ struct RankProcess {
 const OFFER_NS: u64 = 5_000_000;
 
 impl RankJob {
-    /// Makes listeners and ranks. Fails if the host has no room for them.
+    /// Makes listeners and ranks, and the message that says where they listen. Fails if the host has no room for them.
     pub(super) fn prepare(assignment: RankAssignment, rooms: &Rooms) -> Result<Self, Trouble> {
         assignment
             .check()
@@ -87,12 +87,9 @@ impl RankJob {
                 return Err(trouble);
             }
         }
+        let addresses = std::mem::take(&mut job.addresses);
+        job.messages.push(FromNode::RanksListen(addresses));
         Ok(job)
-    }
-
-    /// TCP addresses of this node's ranks, lowest rank first; `None` for a rank without a TCP listener.
-    pub(super) fn addresses(&self) -> Vec<Option<SocketAddr>> {
-        self.addresses.clone()
     }
 
     fn make_rank(

@@ -1,5 +1,6 @@
 //! The life of one test on a node: made, connected, ready, started, measured, drained, reported.
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -8,13 +9,12 @@ use nix::sys::signal::Signal;
 use crate::buffer::board::EndState;
 use crate::pipeline::{phase, resources, resources::NodeResources};
 use crate::plan::{self, Assignment, DRAINS, Deadlines, Source, size};
-use crate::record::HostFacts;
-use crate::record::{EndRole, NodeReport, Trouble, TroubleKind};
+use crate::record::{EndRole, HostFacts, NodeReport, Trouble, TroubleKind};
 use crate::stats::series::Series;
 use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
 use crate::sys::{clock, counters, file, memory, signals, why};
-use crate::wire::message::{AddressBook, FromNode, Go, Listener, ToNode};
+use crate::wire::message::{AddressBook, FromNode, Go, ToNode};
 
 use super::host_limits;
 use super::reading;
@@ -23,7 +23,6 @@ use super::task::{Task, Troubles, reap_all, trouble_of};
 /// One test on this node.
 pub(super) struct Run {
     resources: NodeResources,
-    source_bytes: Option<u64>,
     troubles_from: OwnedFd,
     phases: Vec<PhaseProcess>,
     stage: Stage,
@@ -84,9 +83,11 @@ enum Stage {
 const EXACT_NS: u64 = 2_000_000;
 
 impl Run {
-    /// Makes memory, listeners and processes. Fails if the host has no room for them.
+    /// Makes memory, listeners and processes, and the message with the hardware addresses of `neighbours` that says so. Fails if the host
+    /// has no room for them.
     pub(super) fn prepare(
         assignment: Assignment,
+        neighbours: Vec<(IpAddr, String)>,
         facts: &HostFacts,
         rooms: &Rooms,
     ) -> Result<Self, Trouble> {
@@ -110,7 +111,6 @@ impl Run {
         let (resources, troubles_from) = resources::build(assignment, reserved)?;
         let mut run = Self {
             resources,
-            source_bytes,
             troubles_from,
             phases: Vec::new(),
             stage: Stage::Made,
@@ -131,6 +131,11 @@ impl Run {
             return Err(trouble);
         }
         run.close_what_children_hold();
+        run.messages.push(FromNode::Prepared {
+            listeners: run.resources.addresses.clone(),
+            source_bytes,
+            neighbours,
+        });
         Ok(run)
     }
 
@@ -163,16 +168,6 @@ impl Run {
     fn close_what_children_hold(&mut self) {
         self.resources.pairs.clear();
         self.resources.listeners.clear();
-    }
-
-    /// Listeners of this node, by boundary.
-    pub(super) fn listeners(&self) -> Vec<Listener> {
-        self.resources.addresses.clone()
-    }
-
-    /// Length of the node's source file in bytes, if it has one.
-    pub(super) fn source_bytes(&self) -> Option<u64> {
-        self.source_bytes
     }
 
     /// Publishes the addresses and lets senders connect.
@@ -344,8 +339,21 @@ impl Run {
 
     fn too_late(&mut self, what: &str) {
         const NAMED: usize = 3;
-        let open = self.open_ends(NAMED);
-        let count = self.resources.ends_before(self.wanted_state());
+        // The state that the stage requires of link ends.
+        let wanted = match self.stage {
+            Stage::Connecting => EndState::Ready,
+            _ => EndState::Finished,
+        };
+        let open = self.resources.board.ends();
+        let open = open
+            .filter(|(_, _, _, end)| end.state() < wanted)
+            .take(NAMED);
+        let open: Vec<String> = open
+            .filter_map(|(role, boundary, slot, _)| {
+                self.resources.end_name_at(role, boundary, slot)
+            })
+            .collect();
+        let count = self.resources.ends_before(wanted);
         let late = if count > 0 {
             let more = match count.saturating_sub(open.len()) {
                 0 => String::new(),
@@ -361,29 +369,6 @@ impl Run {
         let what = format!("{what} in time: {late} not ended");
         self.add_trouble(Trouble::own(TroubleKind::Deadline, what));
         self.due_ns = u64::MAX;
-    }
-
-    fn wanted_state(&self) -> EndState {
-        if self.stage == Stage::Connecting {
-            EndState::Ready
-        } else {
-            EndState::Finished
-        }
-    }
-
-    /// Names of the first link ends that have not reached the state that the stage requires.
-    fn open_ends(&self, limit: usize) -> Vec<String> {
-        let wanted = self.wanted_state();
-        let open = self
-            .resources
-            .board
-            .ends()
-            .filter(|(_, _, _, end)| end.state() < wanted);
-        open.take(limit)
-            .filter_map(|(role, boundary, slot, _)| {
-                self.resources.end_name_at(role, boundary, slot)
-            })
-            .collect()
     }
 
     fn add_trouble(&mut self, trouble: Trouble) {
@@ -466,8 +451,7 @@ impl Task for Run {
             return;
         }
         if self.troubles.are_due() {
-            self.give_up();
-            return;
+            return self.give_up();
         }
         self.look();
         if clock::monotonic_ns() >= self.progress_ns {

@@ -63,7 +63,6 @@ pub struct Comparison {
 impl Comparison {
     /// Compares a run with a later one.
     pub fn of(before: &Record, now: &Record) -> Self {
-        let names = [before, now].map(Record::name);
         let (measure, of) = Measure::of(&now.plan.work);
         let refusal = compared::refusal(before, &now.plan.work);
         let mut both: BTreeMap<String, [Option<f64>; 2]> = BTreeMap::new();
@@ -75,8 +74,8 @@ impl Comparison {
         let rows = both.into_iter().filter(|_| refusal.is_none());
         let row = |(name, [before, now]): (String, [Option<f64>; 2])| Row { name, before, now };
         let mut rows: Vec<Row> = rows.map(row).collect();
-        let loss = |row: &Row| row.change().map(|change| measure.loss(change));
-        let loss = |row: &Row| loss(row).unwrap_or(f64::NEG_INFINITY);
+        let lost = |change| measure.loss(change);
+        let loss = |row: &Row| row.change().map_or(f64::NEG_INFINITY, lost);
         rows.sort_by(|a, b| loss(b).total_cmp(&loss(a)));
         let is_confirmed = |fault: &&FaultSheet| fault.word == VerdictWord::Fail;
         let failed_before = || before.sheet.faults.iter().filter(is_confirmed);
@@ -96,7 +95,7 @@ impl Comparison {
         let new = now.sheet.faults.iter().filter(is_confirmed);
         let new = new.filter(|fault| !is_known(fault));
         Self {
-            names,
+            names: [before, now].map(Record::name),
             words: [before.verdict.word, now.verdict.word],
             conditions: match refusal {
                 Some(refusal) => vec![refusal],
@@ -195,10 +194,8 @@ pub fn conditions(before: &Record, now: &Record) -> Vec<String> {
 }
 
 fn mtus(record: &Record) -> String {
-    let ports = record
-        .hosts
-        .iter()
-        .flat_map(|host| host.rails.iter().filter_map(|rail| host.interface_of(rail)));
+    let hosts = record.hosts.iter();
+    let ports = hosts.flat_map(|host| host.rails.iter().filter_map(|rail| host.interface_of(rail)));
     let mtus: BTreeSet<u32> = ports.map(|one| one.mtu_bytes).collect();
     let texts: Vec<String> = mtus.iter().map(u32::to_string).collect();
     texts.join(" and ")
@@ -254,12 +251,11 @@ fn word_of(record: &Record, label: &str, direction: &str) -> Option<VerdictWord>
 /// Outcome of a fault: it followed the host, stayed with the switch port, disappeared, or was not measured again.
 fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
     let name = place(before, fault);
-    let again = || {
-        let mut faults = now.sheet.faults.iter();
-        faults.any(|other| other.word == VerdictWord::Fail && place(now, other) == name)
-    };
     let Some(spot) = spot(before, &fault.culprit) else {
-        return match again() {
+        let mut faults = now.sheet.faults.iter();
+        let is_it =
+            |other: &FaultSheet| other.word == VerdictWord::Fail && place(now, other) == name;
+        return match faults.any(is_it) {
             true => format!("{name}: FAIL again"),
             false => format!("{name}: FAIL before, and not now"),
         };
@@ -270,25 +266,19 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
     let port = ports.find(|port| port.label == label);
     let at_now = port.and_then(|port| switch_port(now, port.node));
     let failed = own == Some(VerdictWord::Fail);
+    let unmoved = |place: &str, again: &str, better: &str| match own {
+        None => format!("{place}: FAIL before, not measured now"),
+        Some(VerdictWord::Fail) => format!("{place}: FAIL again{again}"),
+        Some(word) => format!("{place}: FAIL before, {word} now{better}"),
+    };
+    let place = format!("{label} {direction}");
     let (Some(at), Some(at_now)) = (at, at_now) else {
-        return match own {
-            None => format!("{label} {direction}: FAIL before, not measured now"),
-            Some(VerdictWord::Fail) => format!(
-                "{label} {direction}: FAIL again (no switch ports were named, so nothing is known of a move)"
-            ),
-            Some(word) => format!("{label} {direction}: FAIL before, {word} now"),
-        };
+        let unknown = " (no switch ports were named, so nothing is known of a move)";
+        return unmoved(&place, unknown, "");
     };
     if at == at_now {
-        return match own {
-            None => format!("{label} {direction} at {at}: FAIL before, not measured now"),
-            Some(VerdictWord::Fail) => {
-                format!("{label} {direction} at {at}: FAIL again, nothing was moved")
-            }
-            Some(word) => format!(
-                "{label} {direction} at {at}: FAIL before, {word} now, though nothing was moved"
-            ),
-        };
+        let (again, better) = (", nothing was moved", ", though nothing was moved");
+        return unmoved(&format!("{place} at {at}"), again, better);
     }
     // The port of the host that is now plugged into the old switch port.
     let mut ports = now.sheet.ports.iter();

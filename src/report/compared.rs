@@ -76,10 +76,10 @@ pub(crate) fn figures(record: &Record) -> Vec<(String, f64)> {
         Measured::Acceptance(..) => ports(record),
         Measured::Linktest(plan, linktest) => {
             let figures = Links::of(record, plan, linktest);
-            let name = |rank: usize| figures.names.get(rank).map_or("", String::as_str);
             let links = figures.links.iter().map(|link| {
                 let (from, to) = (link.from, link.to);
-                let name = format!("{from} {} -> {to} {}", name(from), name(to));
+                let [one, other] = [from, to].map(|rank| figures.name(rank));
+                let name = format!("{from} {one} -> {to} {other}");
                 (name, figures.bandwidth(link.mean_s) * 8.0 / 1e9)
             });
             links.collect()
@@ -117,7 +117,7 @@ fn ports(record: &Record) -> Vec<(String, f64)> {
     // A direction that others held down in every test says nothing about this port.
     let known = |one: &DirectionSheet| one.share.is_none() || one.word != VerdictWord::NotJudged;
     let directions = record.sheet.directions();
-    let mut rates: Vec<(String, f64)> = directions
+    let rates: Vec<(String, f64)> = directions
         .filter(|(.., one)| known(one))
         .map(|(port, word, one)| (format!("{} {word}", port.label), one.rate_bits_per_s / 1e9))
         .collect();
@@ -129,13 +129,7 @@ fn ports(record: &Record) -> Vec<(String, f64)> {
         return rates;
     };
     let figures = Figures::of(record, test);
-    for port in figures.ports.iter().filter(|port| port.reported) {
-        if port.links_out > 0 {
-            rates.push((format!("{} send", port.label), port.send_gbit_per_s));
-        }
-        if port.links_in > 0 {
-            rates.push((format!("{} receive", port.label), port.receive_gbit_per_s));
-        }
-    }
-    rates
+    let directions = figures.directions();
+    let named = directions.map(|(port, word, rate)| (format!("{} {word}", port.label), rate));
+    named.collect()
 }

@@ -1,7 +1,7 @@
 //! One CSV table: for each test a row per port direction, link and interface direction, and a row for the total. Units are in the column names.
 //! Tests are counted from 1, as in every text.
 
-use crate::record::{LinkRecord, Measured, Record, TcpInfo, TestRecord};
+use crate::record::{LinkRecord, Measured, Record, TcpInfo, TestRecord, first_nodes};
 use crate::units::sum;
 
 use super::cells;
@@ -73,10 +73,8 @@ fn tests(record: &Record) -> Result<String, csv::Error> {
                 if let (Direction::Send, Some(count)) = (direction, port.retransmits) {
                     row[21] = count.to_string();
                 }
-                let measured = port
-                    .nodes
-                    .iter()
-                    .filter_map(|node| test.nodes[*node].as_ref());
+                let nodes = port.nodes.iter();
+                let measured = nodes.filter_map(|node| test.nodes[*node].as_ref());
                 // CPU time belongs to the host, so only its first port shows it.
                 if port.rail == 0 {
                     row[28] = seconds(sum(measured.map(|node| match direction {
@@ -85,25 +83,19 @@ fn tests(record: &Record) -> Result<String, csv::Error> {
                     })));
                 }
                 let host = port.nodes.first().and_then(|node| record.hosts.get(*node));
-                let rail = host.and_then(|host| host.rails.get(port.rail));
+                let interface = host.and_then(|host| host.rails.get(port.rail)?.interface.clone());
                 row[29] = port.rail.to_string();
-                row[30] = rail
-                    .and_then(|rail| rail.interface.clone())
-                    .unwrap_or_default();
+                row[30] = interface.unwrap_or_default();
                 writer.write_record(&row)?;
             }
         }
         for link in &test.links {
             writer.write_record(link_row(record, test, link))?;
         }
-        for (node, measured) in test.nodes.iter().enumerate() {
-            // All nodes of a host read the same counters.
-            let first = record.hosts[node].host_index == node;
-            for (name, counters) in measured
-                .iter()
-                .filter(|_| first)
-                .flat_map(|one| &one.interfaces)
-            {
+        // All nodes of a host read the same counters.
+        for (node, _) in first_nodes(&record.hosts) {
+            let measured = test.nodes.get(node).into_iter().flatten();
+            for (name, counters) in measured.flat_map(|one| &one.interfaces) {
                 let both = [
                     (Direction::Send, counters.sent_bytes),
                     (Direction::Receive, counters.received_bytes),

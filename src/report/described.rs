@@ -6,6 +6,7 @@ use crate::units::show_gbit;
 use numbers::spread::{Spread, percentile};
 
 use super::figures::Figures;
+use super::percent;
 
 /// Names and values as text. Figures that were not measured are left out.
 pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
@@ -25,8 +26,8 @@ pub(super) fn line(record: &Record) -> Option<String> {
     let mut parts = Vec::new();
     if let Some(spread) = Spread::of(&shares(record)).filter(|spread| spread.count > 1) {
         parts.push(format!(
-            "port directions vary by {:.1} % (Jain {:.4})",
-            spread.variation * 100.0,
+            "port directions vary by {} (Jain {:.4})",
+            percent(spread.variation),
             spread.jain
         ));
     }
@@ -61,7 +62,6 @@ pub(super) fn shares(record: &Record) -> Vec<f64> {
 fn ports(record: &Record) -> Option<String> {
     let shares = shares(record);
     let spread = Spread::of(&shares).filter(|spread| spread.count > 1)?;
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let tails = percentile(&shares, 5.0).zip(percentile(&shares, 95.0));
     let tails = tails.map_or_else(String::new, |(low, high)| {
         format!(", 5th percentile {}, 95th {}", percent(low), percent(high))

@@ -138,19 +138,14 @@ struct Load {
 impl Load {
     fn of(plan: &RunPlan, test: &Test) -> Self {
         let nodes = plan.nodes.len();
-        let names: BTreeMap<&str, usize> = hosts_by_name(plan)
-            .into_keys()
-            .enumerate()
-            .map(|(index, name)| (name, index))
-            .collect();
+        let names: BTreeMap<&str, usize> = hosts_by_name(plan).into_keys().zip(0..).collect();
         let hosts: Vec<usize> = plan.nodes.iter().map(|node| names[name_of(node)]).collect();
         let (mut out, mut into) = (vec![0_usize; names.len()], vec![0_usize; names.len()]);
         let each = test.streams.saturating_mul(test.phases.saturating_sub(1));
         for node in 0..nodes {
             for to in test.pattern.targets(nodes, node) {
                 if hosts[node] != hosts[to] {
-                    let counts = [&mut out[hosts[node]], &mut into[hosts[to]]];
-                    for count in counts {
+                    for count in [&mut out[hosts[node]], &mut into[hosts[to]]] {
                         *count = count.saturating_add(each);
                     }
                 }

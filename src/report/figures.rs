@@ -156,6 +156,18 @@ impl Figures {
         }
     }
 
+    /// Every port direction that was reported and has links, with its rate in Gbit/s.
+    pub(super) fn directions(&self) -> impl Iterator<Item = (&Port, Direction, f64)> {
+        let reported = self.ports.iter().filter(|port| port.reported);
+        reported.flat_map(|port| {
+            let send = (port, Direction::Send, port.send_gbit_per_s);
+            let receive = (port, Direction::Receive, port.receive_gbit_per_s);
+            let sends = (port.links_out > 0).then_some(send);
+            let receives = (port.links_in > 0).then_some(receive);
+            sends.into_iter().chain(receives)
+        })
+    }
+
     /// The port direction with the lowest rate. From three phases on, links there and back are equal by construction, so among port directions within
     /// 1 % of the lowest rate the result is the one with the most limiting links.
     pub fn weakest(&self) -> Option<(&Port, Direction, f64)> {
@@ -168,23 +180,14 @@ impl Figures {
         known: &dyn Fn(&Port, Direction) -> bool,
     ) -> Option<(&Port, Direction, f64)> {
         const SAME: f64 = 1.01;
-        let all = || {
-            let reported = self.ports.iter().filter(|port| port.reported);
-            reported.flat_map(|port| {
-                let send = (port, Direction::Send, port.send_gbit_per_s);
-                let receive = (port, Direction::Receive, port.receive_gbit_per_s);
-                let sends = (port.links_out > 0).then_some(send);
-                let receives = (port.links_in > 0).then_some(receive);
-                sends.into_iter().chain(receives)
-            })
-        };
-        let least = all().map(|(_, _, rate)| rate).reduce(f64::min)?;
+        let least = self.directions().map(|(.., rate)| rate);
+        let least = least.reduce(f64::min)?;
         let limiting = |port: &Port, direction| match direction {
             Direction::Send => port.limiting_out,
             Direction::Receive => port.limiting_in,
         };
-        all()
-            .filter(|(_, _, rate)| *rate <= least * SAME)
+        self.directions()
+            .filter(|(.., rate)| *rate <= least * SAME)
             .max_by(|a, b| {
                 let count = limiting(a.0, a.1).cmp(&limiting(b.0, b.1));
                 let at_fault = known(a.0, a.1).cmp(&known(b.0, b.1));
@@ -198,10 +201,8 @@ fn groups(record: &Record, crosses_switch: bool) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for node in 0..record.plan.nodes.len() {
         let host = record.hosts.get(node).map_or(node, |host| host.host_index);
-        groups
-            .entry(if crosses_switch { host } else { node })
-            .or_default()
-            .push(node);
+        let key = if crosses_switch { host } else { node };
+        groups.entry(key).or_default().push(node);
     }
     groups.into_values().collect()
 }

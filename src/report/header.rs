@@ -1,11 +1,9 @@
 //! Text printed before a run: the options in effect and the facts of the hosts, with equal facts folded.
 
-use std::collections::BTreeMap;
-
 use crate::plan::DataPort;
 use crate::record::HostRecord;
 
-use super::{count, fold};
+use super::{count, fold, grouped};
 
 /// Options as `key=value`, wrapped at 110 characters.
 pub fn options(options: &[(String, String)]) -> String {
@@ -28,17 +26,9 @@ pub fn options(options: &[(String, String)]) -> String {
 
 /// One line for each set of hosts with equal facts.
 pub fn hosts(hosts: &[HostRecord]) -> String {
-    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for host in hosts {
-        groups
-            .entry(facts(host))
-            .or_default()
-            .push(host.node.clone());
-    }
-    let mut lines: Vec<(Vec<String>, String)> = groups
-        .into_iter()
-        .map(|(facts, names)| (names, facts))
-        .collect();
+    let groups = grouped(hosts.iter().map(|host| (facts(host), host.node.clone()))).into_iter();
+    let mut lines: Vec<(Vec<String>, String)> =
+        groups.map(|(facts, names)| (names, facts)).collect();
     lines.sort();
     let line = |(names, facts): (Vec<String>, String)| format!("{}: {facts}\n", fold(&names));
     lines.into_iter().map(line).collect()

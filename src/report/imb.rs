@@ -2,6 +2,8 @@
 //!
 //! Formats are those of the users guide 3.0 and of today's suite (`docs/imb.md`). Every column is 13 characters wide.
 
+use std::collections::BTreeSet;
+
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{Benchmark, Class, Imb, Multi, Part, Rules, Table};
 use crate::record::{FileTimes, GroupTimes, HostRecord, ImbRecord, LineRecord, Record};
@@ -73,9 +75,7 @@ fn remarks(imb: &Imb, ranks: usize) -> String {
 
 /// Titles of the parts of the suite that contain the benchmarks.
 fn parts(imb: &Imb) -> String {
-    let mut parts: Vec<Part> = imb.benchmarks.iter().map(|one| one.part()).collect();
-    parts.sort_unstable();
-    parts.dedup();
+    let parts: BTreeSet<Part> = imb.benchmarks.iter().map(|one| one.part()).collect();
     let titles: Vec<&str> = parts.into_iter().map(Part::title).collect();
     match titles.len() {
         1 => format!("{} part", titles[0]),
@@ -87,19 +87,16 @@ fn lengths(imb: &Imb) -> String {
     if imb.lengths.is_some() {
         return "# Message lengths were user defined\n".to_owned();
     }
-    let largest = |part| 1_u64.checked_shl(imb.logs(part).1).unwrap_or(0);
+    let bounds = |what: &str, part| {
+        let largest = 1_u64.checked_shl(imb.logs(part).1).unwrap_or(0);
+        format!("# Minimum {what} in bytes:   0\n# Maximum {what} in bytes:   {largest}\n")
+    };
     let mut text = String::new();
     if imb.benchmarks.iter().any(|one| one.part() != Part::Io) {
-        text += &format!(
-            "# Minimum message length in bytes:   0\n# Maximum message length in bytes:   {}\n",
-            largest(Part::Mpi1)
-        );
+        text += &bounds("message length", Part::Mpi1);
     }
     if imb.has_files() {
-        text += &format!(
-            "# Minimum io portion in bytes:   0\n# Maximum io portion in bytes:   {}\n",
-            largest(Part::Io)
-        );
+        text += &bounds("io portion", Part::Io);
     }
     text
 }
@@ -245,24 +242,20 @@ fn algorithms(imb: &Imb, table: &Table) -> Option<String> {
 
 /// The lines of a table for one message length: one line, or one for each group.
 pub(crate) fn lines(imb: &Imb, table: &Table, line: &LineRecord) -> String {
-    let each = imb.multi == Some(Multi::Each);
-    if let Some(why) = &line.left_out {
-        let bare = format!("{:>WIDE$} {why}\n", line.bytes);
-        return match each {
-            true => (0..table.groups.len()).fold("\n".to_owned(), |text, number| {
-                format!("{text}{number:>WIDE$}{bare}")
-            }),
-            false => bare,
-        };
+    let why = line.left_out.as_ref();
+    let bare = why.map(|why| format!("{:>WIDE$} {why}\n", line.bytes));
+    let printed = |times: GroupTimes| one(imb, table, line, times);
+    if imb.multi != Some(Multi::Each) {
+        let together = || over(&line.groups).map(printed);
+        return bare.or_else(together).unwrap_or_default();
     }
-    if each {
-        let mut text = "\n".to_owned();
-        for (number, times) in line.groups.iter().enumerate() {
-            text += &format!("{number:>WIDE$}{}", one(imb, table, line, *times));
-        }
-        return text;
-    }
-    over(&line.groups).map_or_else(String::new, |times| one(imb, table, line, times))
+    let each: Vec<String> = match bare {
+        Some(bare) => vec![bare; table.groups.len()],
+        None => line.groups.iter().copied().map(printed).collect(),
+    };
+    let each = each.iter().enumerate();
+    let numbered = each.map(|(number, text)| format!("{number:>WIDE$}{text}"));
+    "\n".to_owned() + &numbered.collect::<String>()
 }
 
 fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String {

@@ -22,14 +22,23 @@ pub fn weakest(record: &Record) -> Option<String> {
     let directions = record.sheet.directions();
     let judged = directions.filter_map(|(port, word, one)| Some((port, word, one, one.share?)));
     let (port, word, one, share) = judged.min_by(|a, b| a.3.total_cmp(&b.3))?;
-    Some(format!(
-        "weakest {} {word} {} of {} Gbit/s payload ({:.1} %, floor {})",
-        port.label,
+    let (place, floor) = (format!("{} {word}", port.label), floor_text(&record.plan));
+    Some(weakest_as_text(&place, &one, share, &floor))
+}
+
+/// The weakest port direction as text, with its figures and the floor that it was judged by.
+pub(super) fn weakest_as_text(
+    place: &str,
+    one: &DirectionSheet,
+    share: f64,
+    floor: &str,
+) -> String {
+    format!(
+        "weakest {place} {} of {} Gbit/s payload ({:.1} %, floor {floor})",
         gbit(one.rate_bits_per_s),
         gbit(one.expected_bits_per_s.unwrap_or(0.0)),
-        share * 100.0,
-        floor_text(&record.plan)
-    ))
+        share * 100.0
+    )
 }
 
 /// The sentence to read first: the weakest port of a PASS, else the reason of the verdict.
@@ -117,10 +126,8 @@ pub fn to_sign(record: &Record) -> Option<String> {
     let figure = record.sheet.figure.filter(|_| passed)?;
     let port = record.sheet.ports.get(figure.port)?;
     let way = if figure.sends { "send" } else { "receive" };
-    let interface = record
-        .hosts
-        .get(port.node)
-        .and_then(|host| host.interface_of(host.rails.get(port.rail)?));
+    let host = record.hosts.get(port.node);
+    let interface = host.and_then(|host| host.interface_of(host.rails.get(port.rail)?));
     let asked = record.plan.tests().first();
     let asked = asked.and_then(|test| test.sockets.mss_bytes);
     let mtu = match (asked, interface) {
@@ -321,10 +328,8 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
         FaultKind::Broken => format!("{name}: {:.1e} of frames came broken", fault.share),
         FaultKind::Rate | FaultKind::HeadOfLine => {
             let rate = fault.rate_bits_per_s;
-            let note = fault
-                .notes
-                .first()
-                .filter(|_| fault.word == VerdictWord::HostLimited);
+            let by_host = fault.word == VerdictWord::HostLimited;
+            let note = fault.notes.first().filter(|_| by_host);
             let note = note.map_or_else(String::new, |note| format!(": {note}"));
             format!(
                 "{name}: {} of {} Gbit/s ({:.1} %){note}",

@@ -184,19 +184,15 @@ fn cases(record: &Record) -> Vec<Case> {
             cases.push(of_direction("pipebench.uplinks", name, culprit, one));
         }
     }
+    let uplink = |group: usize| sheet.uplinks.get(group);
     let has_case = |culprit: &Culprit| match *culprit {
         Culprit::Send(_) | Culprit::Receive(_) => true,
-        Culprit::Up(group) => sheet.uplinks.get(group).is_some_and(|one| one.up.is_some()),
-        Culprit::Down(group) => sheet
-            .uplinks
-            .get(group)
-            .is_some_and(|one| one.down.is_some()),
+        Culprit::Up(group) => uplink(group).is_some_and(|one| one.up.is_some()),
+        Culprit::Down(group) => uplink(group).is_some_and(|one| one.down.is_some()),
         _ => false,
     };
-    let elsewhere = sheet
-        .faults
-        .iter()
-        .filter(|fault| !has_case(&fault.culprit));
+    let faults = sheet.faults.iter();
+    let elsewhere = faults.filter(|fault| !has_case(&fault.culprit));
     cases.extend(elsewhere.map(|fault| Case {
         class: "pipebench.fabric",
         name: name_of(&record.plan, sheet, fault),

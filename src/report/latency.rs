@@ -48,10 +48,8 @@ pub(crate) fn planned(latency: &LatencyRecord) -> Vec<(&'static str, String)> {
     );
     let rank = format!("{} of {} columns, {}", plan.rank, plan.used, plan.proof);
     let mut lines = vec![("fabric", fabric), ("rank", rank)];
-    let bound = plan
-        .bound
-        .as_ref()
-        .map(|(rounds, why)| format!("; a basis needs at least {rounds}: {why}"));
+    let bound = plan.bound.as_ref();
+    let bound = bound.map(|(rounds, why)| format!("; a basis needs at least {rounds}: {why}"));
     let all = plan.pairs_of_hosts();
     let pairs = format!(
         "{} of {all} pairs in {} rounds ({}){}",
@@ -179,11 +177,8 @@ fn slowest(latency: &LatencyRecord) -> String {
         return String::new();
     }
     let shown = &ranked[..ranked.len().min(MOST_CABLES)];
-    let wide = shown
-        .iter()
-        .map(|(cable, _)| cable.name.chars().count())
-        .max()
-        .unwrap_or(0);
+    let widths = shown.iter().map(|(cable, _)| cable.name.chars().count());
+    let wide = widths.max().unwrap_or(0);
     let mut text =
         String::from("slowest    one way, standard error, by the middle of the class, pairs\n");
     for (cable, ratio) in shown {

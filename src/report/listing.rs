@@ -24,17 +24,14 @@ pub type Row = [String; 7];
 /// The row of a run with its result.
 pub fn row(name: &str, record: &Record) -> Row {
     let (parts, word) = record.outcome.parts();
-    let weakest = judged::weakest(record).or_else(|| {
-        let test = record.tests().first()?;
-        let figures = Figures::of(record, test);
+    let judged = judged::weakest(record);
+    let judged = judged.map(|text| text.replacen("weakest ", "", 1));
+    let weakest = judged.or_else(|| {
+        let figures = Figures::of(record, record.tests().first()?);
         let (port, direction, rate) = figures.weakest()?;
-        Some(format!(
-            "weakest {} {direction} {} Gbit/s",
-            port.label,
-            show_gbit(rate)
-        ))
+        let rate = show_gbit(rate);
+        Some(format!("{} {direction} {rate} Gbit/s", port.label))
     });
-    let weakest = weakest.unwrap_or_default();
     [
         name.to_owned(),
         show_utc(record.started_ms),
@@ -42,10 +39,7 @@ pub fn row(name: &str, record: &Record) -> Row {
         record.plan.nodes.len().to_string(),
         count(parts, word),
         record.verdict.word.to_string(),
-        weakest
-            .strip_prefix("weakest ")
-            .unwrap_or(&weakest)
-            .to_owned(),
+        weakest.unwrap_or_default(),
     ]
 }
 

@@ -7,7 +7,7 @@ use crate::judge::names::{floor_text, name_of};
 use crate::record::{DirectionSheet, Record, VerdictWord};
 use crate::units::show_gbit;
 
-use super::{compare, judged, natural};
+use super::{compare, judged, natural, percent};
 
 /// Reason why runs cannot be merged into one sheet.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -54,18 +54,14 @@ impl Merged {
         let floor = |record: &Record| floor_text(&record.plan);
         // The name is a part of the key: different names can have the same place in natural order, such as Eth1/1 and Eth1/01.
         let mut rows: BTreeMap<(Vec<(String, u64)>, String), Row> = BTreeMap::new();
-        let (mut faults, mut conditions) = (Vec::new(), Vec::new());
+        let (mut faults, mut runs, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
         for (number, record) in records.iter().enumerate() {
-            if records[..number]
-                .iter()
-                .any(|other| other.token == record.token)
-            {
+            let mut earlier = records[..number].iter();
+            if earlier.any(|other| other.token == record.token) {
                 return Err(MergeError::Twice(name(record)));
             }
-            if let Some(first) = records
-                .first()
-                .filter(|first| floor(first) != floor(record))
-            {
+            let first = &records[0];
+            if floor(first) != floor(record) {
                 return Err(MergeError::OtherFloor(
                     name(first),
                     floor(first),
@@ -73,6 +69,7 @@ impl Merged {
                     floor(record),
                 ));
             }
+            conditions.extend(compare::conditions(first, record));
             for port in &record.sheet.ports {
                 let Some(at) = compare::switch_port(record, port.node) else {
                     return Err(MergeError::NoSwitchPort(name(record), port.label.clone()));
@@ -88,6 +85,8 @@ impl Merged {
                 row.send = lesser(row.send, port.send);
                 row.receive = lesser(row.receive, port.receive);
             }
+            let (word, sentence) = (record.verdict.word, judged::sentence(record));
+            runs.push(format!("{} {word}: {sentence}", name(record)));
             let own = record.sheet.faults.iter();
             faults.extend(own.map(|fault| {
                 format!(
@@ -98,26 +97,11 @@ impl Merged {
                 )
             }));
         }
-        if let Some((first, rest)) = records.split_first() {
-            for other in rest {
-                conditions.extend(compare::conditions(first, other));
-            }
-        }
         Ok(Self {
             word: worst(records.iter().map(|record| record.verdict.word)),
             rows: rows.into_iter().map(|((_, at), row)| (at, row)).collect(),
             faults,
-            runs: records
-                .iter()
-                .map(|record| {
-                    format!(
-                        "{} {}: {}",
-                        name(record),
-                        record.verdict.word,
-                        judged::sentence(record)
-                    )
-                })
-                .collect(),
+            runs,
             conditions,
             standings: standings(records),
             to_sign: to_sign(records),
@@ -133,13 +117,9 @@ impl Merged {
         });
         let weakest = judged.min_by(|a, b| a.4.total_cmp(&b.4));
         let weakest = weakest.map_or_else(String::new, |(at, host, word, one, share)| {
-            format!(
-                ": weakest {at} ({host}) {word} {} of {} Gbit/s payload ({:.1} %, floor {})",
-                show_gbit(one.rate_bits_per_s / 1e9),
-                show_gbit(one.expected_bits_per_s.unwrap_or(0.0) / 1e9),
-                share * 100.0,
-                self.floor
-            )
+            let place = format!("{at} ({host}) {word}");
+            let weakest = judged::weakest_as_text(&place, &one, share, &self.floor);
+            format!(": {weakest}")
         });
         let mut lines = vec![format!(
             "{}  {} runs, {} ports of the switch{weakest}",
@@ -162,9 +142,8 @@ impl Merged {
         let cell = |one: &Option<DirectionSheet>| match one {
             None => "-".to_owned(),
             Some(one) => {
-                let share = one
-                    .share
-                    .map_or_else(String::new, |share| format!("  {:.1} %", share * 100.0));
+                let share = one.share.map(|share| format!("  {}", percent(share)));
+                let share = share.unwrap_or_default();
                 let word = match one.word {
                     VerdictWord::Pass | VerdictWord::NotJudged => String::new(),
                     word => format!("  {word}"),
@@ -222,15 +201,10 @@ fn to_sign(records: &[Record]) -> Option<String> {
         })
         .collect();
     let (_, record) = figures?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let at = compare::switch_port(
-        record,
-        record.sheet.ports.get(record.sheet.figure?.port)?.node,
-    )?;
-    Some(format!(
-        "{at}, {} ({})",
-        judged::to_sign(record)?,
-        record.name()
-    ))
+    let port = record.sheet.ports.get(record.sheet.figure?.port)?;
+    let at = compare::switch_port(record, port.node)?;
+    let said = judged::to_sign(record)?;
+    Some(format!("{at}, {said} ({})", record.name()))
 }
 
 /// Returns the measurement with the lower share of two measurements of a port direction.

@@ -16,11 +16,10 @@ pub(crate) struct Exposition {
 pub(crate) type Sample = (Vec<(&'static str, String)>, f64);
 
 impl Exposition {
-    /// Writes a family of gauges. A family without samples is left out.
+    /// Writes a family of gauges. A family without samples is left out. Where a name ends in a unit, that is the unit of the family.
     pub(crate) fn gauges(
         &mut self,
         name: &str,
-        unit: &str,
         help: &str,
         samples: impl IntoIterator<Item = Sample>,
     ) {
@@ -28,9 +27,9 @@ impl Exposition {
         if samples.peek().is_none() {
             return;
         }
-        let unit = match unit {
-            "" => String::new(),
-            unit => format!("# UNIT {name} {unit}\n"),
+        let unit = match name.rsplit('_').next() {
+            Some(unit @ ("seconds" | "ratio")) => format!("# UNIT {name} {unit}\n"),
+            _ => String::new(),
         };
         self.text += &format!("# TYPE {name} gauge\n{unit}# HELP {name} {help}\n");
         for sample in samples {
@@ -63,9 +62,6 @@ fn plain(value: f64) -> Sample {
     (Vec::new(), value)
 }
 
-/// Function that reads a figure of a port direction.
-type Figure = fn(&DirectionSheet) -> Option<f64>;
-
 /// The metrics of a record as OpenMetrics text.
 pub fn write(record: &Record) -> String {
     let mut out = Exposition::default();
@@ -78,54 +74,40 @@ pub fn write(record: &Record) -> String {
         ("digest", record.tool_digest.clone()),
     ];
     out.sample("pipebench_run_info", (labels, 1.0));
+    out.gauges(
+        "pipebench_run_started_seconds",
+        "Start of the run, since 1970.",
+        [plain(record.started_ms as f64 / 1e3)],
+    );
+    out.gauges(
+        "pipebench_run_exit_code",
+        "Exit code of the run.",
+        [plain(f64::from(record.exit_code))],
+    );
     let passed = record.verdict.word == VerdictWord::Pass;
-    for (name, unit, help, value) in [
-        (
-            "pipebench_run_started_seconds",
-            "seconds",
-            "Start of the run, since 1970.",
-            record.started_ms as f64 / 1e3,
-        ),
-        (
-            "pipebench_run_exit_code",
-            "",
-            "Exit code of the run.",
-            f64::from(record.exit_code),
-        ),
-        (
-            "pipebench_run_passed",
-            "",
-            "1 if the verdict is PASS.",
-            f64::from(u8::from(passed)),
-        ),
-    ] {
-        out.gauges(name, unit, help, [plain(value)]);
-    }
+    out.gauges(
+        "pipebench_run_passed",
+        "1 if the verdict is PASS.",
+        [plain(f64::from(u8::from(passed)))],
+    );
     ports(&mut out, record);
     faults(&mut out, record);
     let figure = record.sheet.figure;
-    for (name, unit, help, value) in [
-        (
-            "pipebench_signed_bits_per_second",
-            "",
-            "The figure to sign: payload one way of the weakest port direction, both directions loaded.",
-            figure.map(|figure| figure.rate_bits_per_s),
-        ),
-        (
-            "pipebench_signed_ratio",
-            "ratio",
-            "The same, of what the port can carry.",
-            figure.map(|figure| figure.rate_bits_per_s / figure.ceiling_bits_per_s),
-        ),
-        (
-            "pipebench_signed_wire_bits_per_second",
-            "",
-            "The same on the wire: with headers, gaps and what comes back.",
-            figure.and_then(|figure| figure.wire_bits_per_s),
-        ),
-    ] {
-        out.gauges(name, unit, help, value.map(plain));
-    }
+    out.gauges(
+        "pipebench_signed_bits_per_second",
+        "The figure to sign: payload one way of the weakest port direction, both directions loaded.",
+        figure.map(|figure| plain(figure.rate_bits_per_s)),
+    );
+    out.gauges(
+        "pipebench_signed_ratio",
+        "The same, of what the port can carry.",
+        figure.map(|figure| plain(figure.rate_bits_per_s / figure.ceiling_bits_per_s)),
+    );
+    out.gauges(
+        "pipebench_signed_wire_bits_per_second",
+        "The same on the wire: with headers, gaps and what comes back.",
+        figure.and_then(|figure| figure.wire_bits_per_s).map(plain),
+    );
     tests(&mut out, record);
     out.finish()
 }
@@ -142,7 +124,6 @@ fn ports(out: &mut Exposition, record: &Record) {
     });
     out.gauges(
         "pipebench_port_ceiling_bits_per_second",
-        "",
         "Payload that the port's speed allows, full segments one way and nothing back.",
         ceilings,
     );
@@ -160,27 +141,7 @@ fn directions(
     label: &'static str,
     all: &[(&str, &str, Option<DirectionSheet>)],
 ) {
-    let families: [(&str, &str, &str, Figure); 3] = [
-        (
-            "bits_per_second",
-            "",
-            "Payload one way in the test in which the direction carried least of what was expected.",
-            |one| Some(one.rate_bits_per_s),
-        ),
-        (
-            "expected_bits_per_second",
-            "",
-            "What was to be expected then.",
-            |one| one.expected_bits_per_s,
-        ),
-        (
-            "ratio",
-            "ratio",
-            "The one of the other; only where it should have been full.",
-            |one| one.share,
-        ),
-    ];
-    for (figure, unit, help, of) in families {
+    let mut family = |figure: &str, help: &str, of: fn(&DirectionSheet) -> Option<f64>| {
         let name = format!("pipebench_{what}_{figure}");
         let samples = all.iter().filter_map(|(place, way, one)| {
             let value = one.as_ref().and_then(of);
@@ -191,14 +152,28 @@ fn directions(
             ];
             Some((labels, value))
         });
-        out.gauges(&name, unit, help, samples);
-    }
+        out.gauges(&name, help, samples);
+    };
+    family(
+        "bits_per_second",
+        "Payload one way in the test in which the direction carried least of what was expected.",
+        |one| Some(one.rate_bits_per_s),
+    );
+    family(
+        "expected_bits_per_second",
+        "What was to be expected then.",
+        |one| one.expected_bits_per_s,
+    );
+    family(
+        "ratio",
+        "The one of the other; only where it should have been full.",
+        |one| one.share,
+    );
 }
 
 fn faults(out: &mut Exposition, record: &Record) {
     out.gauges(
         "pipebench_not_as_ordered",
-        "",
         "Findings of ports that are not as ordered, or differ from all others.",
         [plain(record.sheet.order.len() as f64)],
     );
@@ -212,11 +187,8 @@ fn faults(out: &mut Exposition, record: &Record) {
         VerdictWord::HostLimited,
     ];
     let samples = words.map(|word| {
-        let of_ports = record
-            .sheet
-            .faults
-            .iter()
-            .filter(|fault| fault.word == word);
+        let of_ports = record.sheet.faults.iter();
+        let of_ports = of_ports.filter(|fault| fault.word == word);
         let of_cables = cables.iter().filter(|cable| match word {
             VerdictWord::Fail => cable.confirmed,
             VerdictWord::Undecided => !cable.confirmed,
@@ -227,7 +199,6 @@ fn faults(out: &mut Exposition, record: &Record) {
     });
     out.gauges(
         "pipebench_faults",
-        "",
         "Faults by what is said of them.",
         samples,
     );
@@ -245,7 +216,6 @@ fn tests(out: &mut Exposition, record: &Record) {
     });
     out.gauges(
         "pipebench_test_bits_per_second",
-        "",
         "Payload through the switch one way, all ports together; a total hides single ports.",
         samples,
     );

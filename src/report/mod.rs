@@ -26,12 +26,20 @@ pub(crate) mod status;
 pub mod text;
 mod wires;
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 /// A number of things: `1 host`, `3 hosts`.
 fn count(number: usize, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),
     }
+}
+
+/// A share in percent, with one decimal.
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
 }
 
 /// A cell of a text table; a dash where there is nothing.
@@ -51,6 +59,37 @@ fn of_nodes(mut nodes: Vec<String>, text: String) -> String {
         true => text,
         false => format!("{}: {text}", fold(&nodes)),
     }
+}
+
+/// The values of equal keys together, in the order in which the keys first appear.
+fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut places: HashMap<K, usize> = HashMap::new();
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
+}
+
+/// All different items, in the order in which they first appear.
+fn each_once<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut known = Vec::new();
+    for item in items {
+        if !known.contains(&item) {
+            known.push(item);
+        }
+    }
+    known
+}
+
+/// Lines as a text, without blanks at their ends.
+fn text_of(lines: &[String]) -> String {
+    let lines = lines.iter();
+    lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// Folds names in natural order: `n[1-3,10]`.

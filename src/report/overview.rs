@@ -5,10 +5,8 @@ use crate::record::{Record, TestRecord};
 
 use crate::units::show_gbit;
 
-use super::described;
 use super::figures::Figures;
-use super::judged;
-use super::{label_width, wires};
+use super::{described, judged, label_width, percent, wires};
 
 /// Maximum number of lines about interfaces; the record has all of them.
 const MOST_WIRES: usize = 8;
@@ -55,13 +53,11 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     let cell = |one: &Option<crate::record::DirectionSheet>| match one {
         None => format!("{:<36}", "-"),
         Some(one) => {
-            let share = one.share.map_or_else(String::new, |share| {
-                format!(
-                    "{:.1} %, test {}",
-                    share * 100.0,
-                    one.test.saturating_add(1)
-                )
-            });
+            let test = one.test.saturating_add(1);
+            let share = one
+                .share
+                .map(|share| format!("{}, test {test}", percent(share)));
+            let share = share.unwrap_or_default();
             let least = show_gbit(one.rate_bits_per_s / 1e9);
             let most = show_gbit(one.most_bits_per_s / 1e9);
             format!("{:<16}  {share:<18}", format!("{least} to {most}"))
@@ -108,9 +104,9 @@ fn to_sign(record: &Record) -> Vec<String> {
     if let Some(contention) = sheet.contention {
         let way = if contention.sends { "send" } else { "receive" };
         lines.push(format!(
-            "contention: {} {way} carries {:.1} % with all at once of what it carries with one at a time",
+            "contention: {} {way} carries {} with all at once of what it carries with one at a time",
             sheet.label(contention.port),
-            contention.share * 100.0
+            percent(contention.share)
         ));
     } else if is_comparable(record) {
         lines.push(

@@ -6,7 +6,7 @@ use crate::judge::uniform::{self, Trait};
 use crate::record::{HostRecord, InterfaceCounters, NodeRecord, Record, WireKind, first_nodes};
 use crate::units::{show_gbit, sum};
 
-use super::{count, fold};
+use super::{count, each_once, fold, grouped};
 
 /// Result of a pre-flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,26 +196,15 @@ fn alike(traits: &[Trait]) -> String {
 
 /// Error counters that data ports do not report, each with its hosts: an event that is not counted is not zero.
 pub fn untold(record: &Record) -> Vec<String> {
-    let mut by_counter: Vec<(&str, Vec<String>)> = Vec::new();
-    for (node, host) in first_nodes(&record.hosts) {
+    let untold = first_nodes(&record.hosts).flat_map(|(node, host)| {
         let tests = record.tests().iter();
-        let Some(measured) = tests.flat_map(|test| test.nodes.get(node)).flatten().next() else {
-            continue;
-        };
-        let ports = of_ports(host, measured);
-        for counter in ports.flat_map(|(_, counters)| counters.untold()) {
-            let known = by_counter.iter().position(|(other, _)| *other == counter);
-            let at = known.unwrap_or_else(|| {
-                by_counter.push((counter, Vec::new()));
-                by_counter.len() - 1
-            });
-            if !by_counter[at].1.contains(&host.node) {
-                by_counter[at].1.push(host.node.clone());
-            }
-        }
-    }
+        let measured = tests.flat_map(|test| test.nodes.get(node)).flatten().next();
+        let ports = measured.into_iter().flat_map(|one| of_ports(host, one));
+        let untold = each_once(ports.flat_map(|(_, counters)| counters.untold())).into_iter();
+        untold.map(move |counter| (counter, host.node.clone()))
+    });
     let text = |(counter, hosts): (&str, Vec<String>)| format!("{counter} ({})", fold(&hosts));
-    by_counter.into_iter().map(text).collect()
+    grouped(untold).into_iter().map(text).collect()
 }
 
 /// Traits that no host reported, counters that some do not report, and facts that hosts cannot see.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::record::{EndRole, SeenNode, Sighting, Trouble};
 use crate::units::{SECOND_NS, gbit_per_s, show_age, show_gbit, show_since};
 
-use super::{count, fold, of_nodes, or_dash};
+use super::{count, each_once, fold, grouped, of_nodes, or_dash, text_of};
 
 /// Two sightings of one host, since a rate needs two instants.
 #[derive(Debug, Clone)]
@@ -68,13 +68,9 @@ struct Row {
 fn rows(views: &[View]) -> Vec<Row> {
     let mut rows = Vec::new();
     for view in views {
-        let mut tokens: Vec<&str> = Vec::new();
-        for node in &view.now.nodes {
-            if !tokens.contains(&node.card.token.as_str()) {
-                tokens.push(&node.card.token);
-            }
-        }
-        rows.extend(tokens.into_iter().filter_map(|token| row(view, token)));
+        let tokens = view.now.nodes.iter().map(|node| node.card.token.as_str());
+        let tokens = each_once(tokens).into_iter();
+        rows.extend(tokens.filter_map(|token| row(view, token)));
         rows.extend(closed(view));
     }
     rows
@@ -260,15 +256,9 @@ pub(crate) fn matching(views: &[View], start: &str) -> Vec<String> {
 
 /// Hosts that could not be visited, with one line for each failure.
 pub(crate) fn failures(troubles: &[Trouble]) -> Vec<String> {
-    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
-    for trouble in troubles {
-        let text = trouble.text();
-        match lines.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, nodes)) => nodes.push(trouble.node.clone()),
-            None => lines.push((text, vec![trouble.node.clone()])),
-        }
-    }
-    let lines = lines.into_iter();
+    let failed = troubles.iter();
+    let failed = failed.map(|trouble| (trouble.text(), trouble.node.clone()));
+    let lines = grouped(failed).into_iter();
     lines.map(|(text, nodes)| of_nodes(nodes, text)).collect()
 }
 
@@ -285,21 +275,15 @@ pub(super) fn aligned<const N: usize>(
         lengths.max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
-    for row in &cells {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
-            if right.contains(&column) {
-                line.push_str(&format!("{cell:>width$}  "));
-            } else {
-                line.push_str(&format!("{cell:width$}  "));
-            }
+    let padded = |(column, cell): (usize, &String)| {
+        let width = widths[column];
+        match right.contains(&column) {
+            true => format!("{cell:>width$}  "),
+            false => format!("{cell:width$}  "),
         }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+    };
+    let line = |row: &[String; N]| -> String { row.iter().enumerate().map(padded).collect() };
+    text_of(&cells.iter().map(line).collect::<Vec<String>>())
 }
 
 #[cfg(test)]

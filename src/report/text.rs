@@ -1,6 +1,6 @@
 //! The summary that a reader grasps in ten seconds: verdict and weakest port first, a row per host, then the checks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 
 use crate::judge::names::and_more;
 use crate::plan::{Bound, Coupling, Datapath, Sink, Source, Test, Verify, size};
@@ -11,8 +11,8 @@ use crate::record::{
 use crate::units::{show_bytes, show_gbit, show_ns, sum};
 
 use super::compare::Comparison;
-use super::figures::{self, Direction, Figures};
-use super::{count, fold, label_width, of_nodes, or_dash};
+use super::figures::{self, Direction, Figures, Port};
+use super::{count, fold, grouped, label_width, of_nodes, or_dash, text_of};
 use super::{described, dry_run, imb, judged, latency, linktest, overview, wires};
 
 /// Most rows of a comparison below a summary.
@@ -30,13 +30,9 @@ pub(crate) fn with_baseline(record: &Record, baseline: Option<&Comparison>) -> S
 /// The summary of a record.
 pub fn summary(record: &Record) -> String {
     if !record.outcome.has_begun() {
-        let mut out = Page::default();
-        out.line(&format!(
-            "{}  nothing was measured: {}",
-            record.verdict.word, record.verdict.reason
-        ));
-        preface(&mut out, record);
-        return out.text;
+        let (word, reason) = (record.verdict.word, &record.verdict.reason);
+        let headline = format!("{word}  nothing was measured: {reason}");
+        return sheet(record, headline, Vec::new());
     }
     match record.measured() {
         Measured::Acceptance(..) => acceptance(record),
@@ -50,91 +46,74 @@ pub fn summary(record: &Record) -> String {
 }
 
 fn acceptance(record: &Record) -> String {
-    let mut out = Page::default();
     match &record.counted()[..] {
-        [] => {}
+        [] => String::new(),
         [test] => {
             let figures = Figures::of(record, test);
-            out.line(&headline(record, test, &figures));
-            preface(&mut out, record);
-            one_test(&mut out, record, test, &figures);
+            let headline = headline(record, test, &figures);
+            sheet(record, headline, one_test(record, test, &figures))
         }
         several => {
-            out.line(&overall(record, several));
-            preface(&mut out, record);
-            out.lines(overview::lines(record, several));
+            let lines = overview::lines(record, several);
+            sheet(record, overall(record, several), lines)
         }
     }
-    out.text
 }
 
-/// Writes the lines below the headline that do not depend on the number of tests.
-fn preface(out: &mut Page, record: &Record) {
-    out.lines(accounted(record));
-    out.lines(judged::lines(record));
+/// The summary's text: its headline, the lines that do not depend on the number of tests, and those that do.
+fn sheet(record: &Record, headline: String, below: Vec<String>) -> String {
+    let mut lines = vec![headline];
+    lines.extend(accounted(record));
+    lines.extend(judged::lines(record));
+    lines.extend(below);
+    text_of(&lines)
 }
 
-#[derive(Default)]
-struct Page {
-    text: String,
-}
-
-impl Page {
-    fn lines(&mut self, lines: impl IntoIterator<Item = String>) {
-        for line in lines {
-            self.line(&line);
-        }
-    }
-
-    fn line(&mut self, text: &str) {
-        self.text.push_str(text.trim_end());
-        self.text.push('\n');
-    }
-}
-
-fn one_test(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) {
+fn one_test(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
     let plan = &record.plan.tests()[test.test];
     if test.links.iter().all(|link| link.interval_ns == 0) {
-        return; // The test ended before it measured anything.
+        return Vec::new(); // The test ended before it measured anything.
     }
-    out.line(&conditions(plan));
-    out.line(&totals(test, figures));
-    table(out, record, test, figures);
-    out.lines(links_that_limit(record, test));
-    out.lines(cpu(record, test));
-    out.line(&checks(test, figures, plan));
-    out.lines(wires::lines(record, test));
+    let mut lines = vec![conditions(plan), totals(test, figures)];
+    lines.extend(table(record, test, figures));
+    lines.extend(links_that_limit(record, test));
+    lines.extend(cpu(record, test));
+    lines.push(checks(test, figures, plan));
+    lines.extend(wires::lines(record, test));
     let notes = notes(record, test, plan).into_iter();
-    out.lines(notes.map(|note| format!("note: {note}")));
+    lines.extend(notes.map(|note| format!("note: {note}")));
     if record.verdict.word.is_judged() {
-        out.lines(judged::to_sign(record).map(|said| format!("to sign: {said}")));
-        out.lines(described::line(record));
-        out.line(judged::FIXED_WORDS);
+        lines.extend(judged::to_sign(record).map(|said| format!("to sign: {said}")));
+        lines.extend(described::line(record));
+        lines.push(judged::FIXED_WORDS.to_owned());
+    }
+    lines
+}
+
+/// Number of hosts and of their ports, or the number of nodes if all are on one host.
+fn scope(figures: &Figures, ports: usize) -> String {
+    match figures.crosses_switch {
+        true => format!("{}, {}", count(figures.hosts, "host"), count(ports, "port")),
+        false => format!(
+            "{} on one host, no switch between them",
+            count(ports, "node")
+        ),
     }
 }
 
 fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     let word = record.verdict.word;
     let ports = figures.ports.iter();
-    let nodes = ports.filter(|port| port.lost_at_s.is_none()).count();
-    let scope = if figures.crosses_switch {
-        let here = |port: &&figures::Port| port.lost_at_s.is_none() && port.reported;
-        let mut here = figures.ports.iter().filter(here);
-        let both = match here.all(|port| port.links_out > 0 && port.links_in > 0) {
-            true => ", both directions at once",
-            false => "",
-        };
-        format!(
-            "{}, {}{both}",
-            count(figures.hosts, "host"),
-            count(nodes, "port")
-        )
-    } else {
-        format!(
-            "{} on one host, no switch between them",
-            count(nodes, "node")
-        )
+    let here = ports.filter(|port| port.lost_at_s.is_none());
+    let nodes = here.clone().count();
+    let both = here
+        .filter(|port| port.reported)
+        .all(|port| port.links_out > 0 && port.links_in > 0);
+    let both = match figures.crosses_switch && both {
+        true => ", both directions at once",
+        false => "",
     };
+    let scope = scope(figures, nodes) + both;
     if !test.complete {
         // In an incomplete run the weakest port can be a sound one, so it is not blamed.
         return format!("{word}  {scope}: {}", record.verdict.reason);
@@ -169,19 +148,8 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
 fn overall(record: &Record, tests: &[&TestRecord]) -> String {
     let word = record.verdict.word;
     let figures = Figures::of(record, tests[0]);
-    let scope = match figures.crosses_switch {
-        true => format!(
-            "{}, {}, {}",
-            count(figures.hosts, "host"),
-            count(figures.ports.len(), "port"),
-            count(tests.len(), "test")
-        ),
-        false => format!(
-            "{} on one host, no switch between them, {}",
-            count(figures.ports.len(), "node"),
-            count(tests.len(), "test")
-        ),
-    };
+    let scope = scope(&figures, figures.ports.len());
+    let scope = format!("{scope}, {}", count(tests.len(), "test"));
     match (word, judged::weakest(record)) {
         (VerdictWord::Pass, Some(text)) => format!("{word}  {scope}: {text}"),
         (VerdictWord::Pass | VerdictWord::NotJudged, _) => {
@@ -297,55 +265,52 @@ fn totals(test: &TestRecord, figures: &Figures) -> String {
     }
 }
 
-fn table(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) {
+fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
     let mut ports = record.sheet.ports.iter();
     let known = ports.any(|port| port.ceiling_bits_per_s.is_some());
     let volume = test.window_ns.is_none();
     let width = label_width(figures.ports.iter().map(|port| &port.label));
     let own = if volume { "   own time s" } else { "" };
     let pad = if known { "         " } else { "" };
-    out.line(&format!(
+    let head = format!(
         "{:width$}  send Gbit/s{pad}  receive Gbit/s{pad}  retrans  busiest core{own}",
         "host"
-    ));
-    for port in &figures.ports {
+    );
+    let row = |port: &Port| {
+        let label = &port.label;
         if let Some(at) = port.lost_at_s {
             let text = format!("lost at {at:.1} s");
-            out.line(&format!("{:width$}  {text:>11}", port.label));
-            continue;
+            return format!("{label:width$}  {text:>11}");
         }
         if !port.reported {
-            out.line(&format!(
-                "{:width$}  {:>11}  {:>14}",
-                port.label, "no report", "no report"
-            ));
-            continue;
+            return format!("{label:width$}  {:>11}  {:>14}", "no report", "no report");
         }
         let retransmits = or_dash(port.retransmits.map(|count| count.to_string()));
         let core = port.busiest_core;
         let core = or_dash(core.map(|share| format!("{:.0} %", share * 100.0)));
         let own = port.own_time_s.filter(|_| volume);
         let own = own.map_or_else(String::new, |seconds| format!("  {seconds:>11.3}"));
-        let share =
-            |links, direction| percent(known, links, judged::share(record, port, direction, test));
-        out.line(&format!(
-            "{:width$}  {:>11}{}  {:>14}{}  {retransmits:>7}  {core:>12}{own}",
-            port.label,
+        // Empty if no port has a ceiling, blank if only this direction has no share of what was expected.
+        let share = |links: usize, direction| {
+            let share = judged::share(record, port, direction, test);
+            match (known, share.filter(|_| links > 0)) {
+                (false, _) => String::new(),
+                (true, None) => "         ".to_owned(),
+                (true, Some(share)) => format!("  {:>5.1} %", share * 100.0),
+            }
+        };
+        format!(
+            "{label:width$}  {:>11}{}  {:>14}{}  {retransmits:>7}  {core:>12}{own}",
             carried(port.links_out, port.send_gbit_per_s),
             share(port.links_out, Direction::Send),
             carried(port.links_in, port.receive_gbit_per_s),
             share(port.links_in, Direction::Receive),
-        ));
-    }
-}
-
-/// Cell with a share of the expected rate: empty if no port has a ceiling (`known`), blank if only this direction has no share.
-fn percent(known: bool, links: usize, share: Option<f64>) -> String {
-    match (known, share.filter(|_| links > 0)) {
-        (false, _) => String::new(),
-        (true, None) => "         ".to_owned(),
-        (true, Some(share)) => format!("  {:>5.1} %", share * 100.0),
-    }
+        )
+    };
+    [head]
+        .into_iter()
+        .chain(figures.ports.iter().map(row))
+        .collect()
 }
 
 /// Cell with a rate in Gbit/s, or `-` if the pattern has no links in this direction.
@@ -550,25 +515,16 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
     let Some(first) = troubles.first() else {
         return Vec::new();
     };
-    let mut lines: Vec<(Vec<String>, String)> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
-    let (alike, followers): (Vec<&Trouble>, Vec<&Trouble>) = troubles
-        .iter()
-        .partition(|trouble| trouble.kind == first.kind);
-    for trouble in alike {
-        let text = trouble.text();
-        let line = *known.entry(text.clone()).or_insert(lines.len());
-        match lines.get_mut(line) {
-            // A node that reports the same failure again counts once.
-            Some((nodes, _)) if nodes.contains(&trouble.node) => {}
-            Some((nodes, _)) => nodes.push(trouble.node.clone()),
-            None => lines.push((vec![trouble.node.clone()], text)),
-        }
-    }
+    let alike = troubles.iter().filter(|trouble| trouble.kind == first.kind);
+    let followers = troubles.len() - alike.clone().count();
+    let alike = alike.map(|trouble| (trouble.text(), trouble.node.clone()));
+    // A node that reports the same failure again counts once.
+    let mut known = HashSet::new();
+    let lines = grouped(alike.filter(|one| known.insert(one.clone())));
     const SHOWN: usize = 8;
-    let more = lines.len().saturating_sub(SHOWN) + followers.len();
+    let more = lines.len().saturating_sub(SHOWN) + followers;
     let shown = lines.into_iter().take(SHOWN);
-    let mut shown: Vec<String> = shown.map(|(nodes, text)| of_nodes(nodes, text)).collect();
+    let mut shown: Vec<String> = shown.map(|(text, nodes)| of_nodes(nodes, text)).collect();
     if more > 0 {
         shown.push(format!(
             "({more} more failures follow from this; all are in the record)"

@@ -97,11 +97,8 @@ pub(super) fn short_paths(record: &Record, test: &TestRecord) -> Option<String> 
     let plan = &record.plan.tests()[test.test];
     let mtu = |node: usize, rail: usize| {
         let host = &record.hosts[node];
-        let interface = host
-            .rails
-            .get(rail)
-            .and_then(|rail| host.interface_of(rail));
-        interface.map(|one| u64::from(one.mtu_bytes))
+        let interface = host.interface_of(host.rails.get(rail)?)?;
+        Some(u64::from(interface.mtu_bytes))
     };
     let mut short = Vec::new();
     for link in test.links.iter().filter(|link| link.crosses_switch) {

@@ -1,7 +1,6 @@
 //! Line of a table from the reports of ranks. Pure.
 
-use crate::plan::imb::WINDOW;
-use crate::plan::imb::{Class, Rules, Table};
+use crate::plan::imb::{Class, Rules, Table, WINDOW};
 use crate::record::{FileTimes, GroupTimes, LineRecord, LineSpread, Overlap, RankLine};
 use numbers::spread::{Spread, percentile};
 

@@ -4,8 +4,7 @@
 //! differ. A packet costs [`header_bytes`]. Bytes that an interface counts beyond payload, retransmits and headers are foreign. Drivers that
 //! count a large segment once count one header for it, so headers are computed from packets counted and not from segments sent.
 
-use crate::record::InterfaceCounters;
-use crate::record::{WireFinding, WireKind};
+use crate::record::{InterfaceCounters, WireFinding, WireKind};
 use crate::units::sum;
 
 /// Bytes that the links of a rail moved through one host, in one direction.
@@ -91,7 +90,12 @@ impl Way {
     ) -> Vec<WireFinding> {
         let mut findings = Vec::new();
         let mut carriers = Vec::new();
-        let seen = |rail: &RailLoad| counters.iter().find(|(name, _)| *name == rail.interface);
+        // Rails whose interface is counted, with the bytes and packets that it counted.
+        let seen = rails.iter().filter_map(|rail| {
+            let mut all = counters.iter();
+            let (_, counters) = all.find(|(name, _)| *name == rail.interface)?;
+            Some((rail, (self.counted)(counters)))
+        });
         let finding = |rail: &RailLoad, counted_bytes, kind| WireFinding {
             node: node.to_owned(),
             interface: rail.interface.clone(),
@@ -99,11 +103,7 @@ impl Way {
             counted_bytes,
             kind,
         };
-        for rail in rails {
-            let Some((_, counters_of_rail)) = seen(rail) else {
-                continue;
-            };
-            let (bytes, _) = (self.counted)(counters_of_rail);
+        for (rail, (bytes, _)) in seen.clone() {
             let payload = (self.load)(rail).payload_bytes;
             if (bytes as f64) < payload as f64 * SHOWN {
                 let by = self.carrier(rail, rails, counters, payload - bytes);
@@ -114,14 +114,10 @@ impl Way {
                 }
             }
         }
-        for rail in rails
-            .iter()
-            .filter(|rail| !carriers.contains(&rail.interface))
-        {
-            let Some((_, counters_of_rail)) = seen(rail) else {
+        for (rail, (bytes, packets)) in seen {
+            if carriers.contains(&rail.interface) {
                 continue;
-            };
-            let (bytes, packets) = (self.counted)(counters_of_rail);
+            }
             let load = (self.load)(rail);
             let own = load
                 .payload_bytes

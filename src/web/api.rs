@@ -218,16 +218,16 @@ pub(super) fn metrics(app: &App) -> String {
         let count = under_way.iter().filter(|run| run.state == stage).count();
         (vec![("state", word.to_owned())], count as f64)
     });
-    out.gauges("pipebench_runs", "", "Runs that wait or run.", runs);
+    out.gauges("pipebench_runs", "Runs that wait or run.", runs);
     let rates = under_way.iter().filter_map(|run| {
         let received = run.live.as_ref()?.received_bits_per_s.iter().copied();
         Some((of(run), crate::units::sum(received) as f64))
     });
     let help = "What all nodes of a run received in the last second.";
-    out.gauges("pipebench_received_bits_per_second", "", help, rates);
+    out.gauges("pipebench_received_bits_per_second", help, rates);
     let code = |run: &RunState| Some((of(run), f64::from(run.exit_code?)));
     let help = "Exit code of the latest run, if it has ended.";
     let codes = latest.iter().filter_map(code);
-    out.gauges("pipebench_latest_exit_code", "", help, codes);
+    out.gauges("pipebench_latest_exit_code", help, codes);
     out.finish()
 }

@@ -72,7 +72,14 @@ fn read_line(expression: &str, keys: &[&str], allowed: &[&str]) -> Result<Vec<Ho
             _ => return Err(unknown_key(key, allowed)),
         }
     }
-    repeat(hosts, nodes)
+    if hosts.len().saturating_mul(nodes) > MAX_HOSTS {
+        return Err(HostListError::TooMany.to_string());
+    }
+    // The entries of one host are side by side.
+    let hosts = hosts.into_iter();
+    Ok(hosts
+        .flat_map(|host| std::iter::repeat_n(host, nodes))
+        .collect())
 }
 
 fn set_user(hosts: &mut [Host], value: &str) -> Result<(), String> {
@@ -107,17 +114,6 @@ fn unknown_key(key: &str, allowed: &[&str]) -> String {
     let mut known = vec!["user", "port", "nodes"];
     known.extend(allowed);
     format!("unknown key '{}' (known: {})", shown(key), known.join(", "))
-}
-
-/// Repeats each host `nodes` times, with the entries of one host side by side.
-fn repeat(hosts: Vec<Host>, nodes: usize) -> Result<Vec<Host>, String> {
-    if hosts.len().saturating_mul(nodes) > MAX_HOSTS {
-        return Err(HostListError::TooMany.to_string());
-    }
-    Ok(hosts
-        .into_iter()
-        .flat_map(|host| std::iter::repeat_n(host, nodes))
-        .collect())
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags};
+use nix::poll::PollFlags;
 use ssh2::{BlockDirections, Channel, Session};
 
 use crate::alone::{FreedAlone, alone};
 use crate::session::carrier::{Carrier, Ending, Output};
-use crate::session::child::poll_for;
+use crate::session::child::poll_with_bell;
 
 pub(crate) struct ChannelCarrier {
     channel: FreedAlone<Channel>,
@@ -124,13 +124,8 @@ impl Carrier for ChannelCarrier {
         let writing = self.unfinished.is_some() || (writing && sending(&self.session));
         let mut flags = PollFlags::POLLIN;
         flags.set(PollFlags::POLLOUT, writing);
-        poll_for(
-            &mut [
-                PollFd::new(bell, PollFlags::POLLIN),
-                PollFd::new(self.socket.as_fd(), flags),
-            ],
-            timeout,
-        )
+        poll_with_bell(bell, self.socket.as_fd(), flags, timeout)?;
+        Ok(())
     }
 
     fn cut(&mut self) {

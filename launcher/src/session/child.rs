@@ -160,6 +160,19 @@ pub(crate) fn poll_for(watched: &mut [PollFd<'_>], timeout: Duration) -> io::Res
     }
 }
 
+/// Waits as [`poll_for`] does, for a descriptor or the bell. Returns true if the descriptor is ready.
+pub(crate) fn poll_with_bell(
+    bell: BorrowedFd<'_>,
+    descriptor: BorrowedFd<'_>,
+    flags: PollFlags,
+    timeout: Duration,
+) -> io::Result<bool> {
+    let bell = PollFd::new(bell, PollFlags::POLLIN);
+    let mut watched = [PollFd::new(descriptor, flags), bell];
+    poll_for(&mut watched, timeout)?;
+    Ok(watched[0].any().unwrap_or(false))
+}
+
 /// The entry of a pipe for `poll`, if it is still open.
 fn watch<F: AsFd>(pipe: Option<&F>, flags: PollFlags) -> Option<PollFd<'_>> {
     pipe.map(|pipe| PollFd::new(pipe.as_fd(), flags))

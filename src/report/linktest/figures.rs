@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::plan::RunPlan;
 use crate::plan::linktest::Linktest;
 use crate::record::{LinktestRecord, PairTime, Record, RetestRecord, RoundRecord};
 use numbers::spread;
@@ -51,12 +50,23 @@ impl<'a> Figures<'a> {
                 times,
             }
         };
+        let nodes = &record.plan.nodes;
+        let label = |node: usize| nodes.get(node).map_or("", |one| one.label.as_str());
         Self {
             plan,
             job,
-            names: names(&record.plan, job),
+            names: job
+                .ranks
+                .iter()
+                .map(|rank| label(rank.node).to_owned())
+                .collect(),
             links: table.into_iter().map(link).collect(),
         }
+    }
+
+    /// Label of a rank's node.
+    pub(crate) fn name(&self, rank: usize) -> &str {
+        self.names.get(rank).map_or("", String::as_str)
     }
 
     /// A rank and its node, as text.
@@ -189,14 +199,6 @@ impl<'a> Figures<'a> {
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         spread::percentile(&self.means(), percent)
     }
-}
-
-fn names(plan: &RunPlan, job: &LinktestRecord) -> Vec<String> {
-    let name = |node: usize| plan.nodes.get(node).map(|node| node.label.clone());
-    job.ranks
-        .iter()
-        .map(|rank| name(rank.node).unwrap_or_default())
-        .collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::report::cells::finish;
-use crate::report::fold;
+use crate::report::{fold, text_of};
 use crate::store::linktest::{DataSet, LinktestFile, Meaning, Pair};
 use crate::units::show_bytes;
 
@@ -78,8 +78,7 @@ pub fn text(file: &LinktestFile) -> String {
     for (number, set) in file.sets.iter().enumerate() {
         lines.extend(one_set(file, number, set));
     }
-    let lines = lines.iter().map(|line| format!("{}\n", line.trim_end()));
-    lines.collect()
+    text_of(&lines)
 }
 
 fn folded(hosts: &BTreeSet<&str>) -> String {

@@ -220,8 +220,7 @@ fn matrix(figures: &Figures<'_>) -> String {
                 None => "        -".to_owned(),
             };
         }
-        let name = figures.names.get(from).map_or("", String::as_str);
-        text += &format!("{line}  {name}\n");
+        text += &format!("{line}  {}\n", figures.name(from));
     }
     text
 }

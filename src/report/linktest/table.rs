@@ -33,7 +33,6 @@ struct Line<'a> {
 /// CSV table of the links of a link test.
 pub fn csv(figures: &Figures<'_>) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let name = |rank: usize| figures.names.get(rank).map_or("", String::as_str);
     for (number, round) in figures.job.rounds.iter().enumerate() {
         let again: BTreeMap<(usize, usize), f64> = round
             .retests
@@ -48,8 +47,8 @@ pub fn csv(figures: &Figures<'_>) -> Result<String, csv::Error> {
                 step: time.step.saturating_add(1),
                 from: time.from,
                 to: time.to,
-                from_node: name(time.from),
-                to_node: name(time.to),
+                from_node: figures.name(time.from),
+                to_node: figures.name(time.to),
                 seconds: time.seconds,
                 bytes_per_s: figures.bandwidth(time.seconds),
                 messages: spread.map(|one| one.count),

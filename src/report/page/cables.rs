@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::plan::latency::Latency;
 use crate::record::{CableLatency, LatencyRecord, Record};
-use crate::report::latency;
+use crate::report::{grouped, latency, percent};
 use crate::units::show_us;
 
 use super::heat::class_of;
@@ -39,7 +39,7 @@ pub(super) fn tiles(one: &LatencyRecord) -> Markup {
             }
         }
         @if let Some((middle, ..)) = latency::differences(one) {
-            li { b { (format!("{:.1} %", middle * 100.0)) } span { "how close predictions come to pairs that were not planned, in the middle" } }
+            li { b { (percent(middle)) } span { "how close predictions come to pairs that were not planned, in the middle" } }
         }
     }
 }
@@ -64,13 +64,7 @@ fn map(one: &LatencyRecord) -> Markup {
         .map(|(cable, ratio)| (cable.column, 1.0 / ratio))
         .collect();
     let share = |cable: &CableLatency| shares.get(&cable.column).copied();
-    let mut classes: Vec<(&str, Vec<&CableLatency>)> = Vec::new();
-    for cable in &one.cables {
-        match classes.iter_mut().find(|(class, _)| *class == cable.class) {
-            Some((_, cables)) => cables.push(cable),
-            None => classes.push((&cable.class, vec![cable])),
-        }
-    }
+    let classes = grouped(one.cables.iter().map(|cable| (&cable.class, cable)));
     html! {
         section #cables {
             h2 { "Cables" }

@@ -1,5 +1,7 @@
 //! Rates over time: the least, the median and the best port of every second, test after test.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 
 use crate::plan::Purpose;
@@ -129,21 +131,16 @@ impl Course {
 }
 
 /// Columns in [`Second::received_bytes`] of the ports that receive from other hosts in a test.
-fn crossing_ports(record: &Record, test: &TestRecord) -> Vec<usize> {
+fn crossing_ports(record: &Record, test: &TestRecord) -> BTreeSet<usize> {
     let plan = &record.plan.tests()[test.test];
     let rails = plan.rails.max(1);
-    let mut columns: Vec<usize> = test
-        .links
-        .iter()
-        .filter(|link| link.crosses_switch)
+    let crossing = test.links.iter().filter(|link| link.crosses_switch);
+    crossing
         .map(|link| link.lane.to * rails + plan.rail_of(link.lane.stream))
-        .collect();
-    columns.sort_unstable();
-    columns.dedup();
-    columns
+        .collect()
 }
 
-fn point(second: &Second, columns: &[usize], stretch_s: u64) -> Option<Point> {
+fn point(second: &Second, columns: &BTreeSet<usize>, stretch_s: u64) -> Option<Point> {
     let stretch_ns = stretch_s.saturating_mul(SECOND_NS);
     let rates: Vec<f64> = columns
         .iter()

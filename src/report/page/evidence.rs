@@ -6,7 +6,7 @@ use crate::judge::names;
 use crate::record::{Culprit, FaultSheet, Record, VerdictWord};
 use crate::units::show_gbit;
 
-use crate::report::judged;
+use crate::report::{judged, percent};
 
 use super::table::table;
 
@@ -28,7 +28,6 @@ pub(super) fn section(record: &Record) -> Markup {
 
 fn one(record: &Record, fault: &FaultSheet) -> Markup {
     let pair = |from, to| names::name(&record.plan, &record.sheet, &Culprit::Pair(from, to));
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
     html! {
         article .fault {
             h3 { (fault.word) " " (judged::brief(record, fault)) }

@@ -21,8 +21,8 @@ use crate::record::{Measured, Outcome, Record, VerdictWord};
 use crate::units::{show_gbit, show_utc};
 
 use super::compare::Comparison;
-use super::judged;
 use super::linktest::figures::Figures as Links;
+use super::{judged, percent};
 use course::Course;
 use heat::Heat;
 
@@ -118,7 +118,7 @@ fn tiles(record: &Record) -> Markup {
                     span { "ports loaded both ways" @if let Some(ports) = record.plan.site.as_ref().and_then(|site| site.ports) { "; the switch has " (ports) } }
                 }
                 @if let Some(share) = loaded.share {
-                    li { b { (format!("{:.1} %", share * 100.0)) } span { "of what a port can carry, by the least of them at its best" } }
+                    li { b { (percent(share)) } span { "of what a port can carry, by the least of them at its best" } }
                 }
             }
             @if let (Some(figure), Some(said)) = (figure, judged::to_sign(record)) {
@@ -129,7 +129,7 @@ fn tiles(record: &Record) -> Markup {
             }
             @if let Some(contention) = record.sheet.contention {
                 li {
-                    b { (format!("{:.1} %", contention.share * 100.0)) }
+                    b { (percent(contention.share)) }
                     span { "of what " (record.sheet.label(contention.port)) " carries with one at a time, with all at once" }
                 }
             }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::plan::imb::{Benchmark, Imb, Mode, Table};
 use crate::record::{ImbRecord, Measured, Record, TableRecord};
-use crate::report::imb;
+use crate::report::{each_once, imb};
 use crate::stats::imb::{megabytes_per_s, over};
 
 use super::svg::{at, below, grid, path};
@@ -40,6 +40,7 @@ pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[R
         .chain(others)
         .take(LETTERS.len())
         .collect();
+    let benchmarks = each_once(job.tables.iter().map(|table| table.table.benchmark));
     html! {
         section #patterns {
             h2 { "Times and throughput over the length of messages" }
@@ -53,7 +54,7 @@ pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[R
                     "Broken lines are of the other runs."
                 }
             }
-            @for benchmark in benchmarks(job) { (of_benchmark(&runs, benchmark)) }
+            @for benchmark in benchmarks { (of_benchmark(&runs, benchmark)) }
         }
         section #printed { h2 { "Tables" } div .wide { pre { (imb::tables(plan, job)) } } }
     }
@@ -65,16 +66,6 @@ pub(super) fn tiles(record: &Record, imb: &ImbRecord) -> Markup {
         li { b { (imb.tables.len()) } span { "tables of patterns" } }
         li { b { (imb.ranks.len()) } span { "ranks on " (record.plan.nodes.len()) " nodes" } }
     }
-}
-
-fn benchmarks(job: &ImbRecord) -> Vec<Benchmark> {
-    let mut all = Vec::new();
-    for table in &job.tables {
-        if !all.contains(&table.table.benchmark) {
-            all.push(table.table.benchmark);
-        }
-    }
-    all
 }
 
 /// Transport of a run's messages and the rules that it followed, as text.
@@ -112,13 +103,7 @@ fn of_benchmark(runs: &[Option<(&Imb, &ImbRecord)>], benchmark: Benchmark) -> Ma
     }
     let own = all.iter().filter(|(run, ..)| *run == 0);
     let tables: Vec<&TableRecord> = own.map(|(.., table)| *table).collect();
-    let mut kinds: Vec<String> = Vec::new();
-    for (.., table) in &all {
-        let kind = name(&table.table);
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
+    let kinds = each_once(all.iter().map(|(.., table)| name(&table.table)));
     let curves = |of: &dyn Fn(&Imb, &TableRecord, usize, f64) -> f64| -> Vec<Curve> {
         let curve = |(run, imb, table): &(usize, &Imb, &TableRecord)| {
             let kind = name(&table.table);

@@ -74,7 +74,7 @@ pub(super) fn heat(figures: &Figures<'_>, middle: f64) -> Heat {
         cells.insert((link.from, link.to), cell);
     }
     let label = |rank: usize| {
-        let name = figures.names.get(rank).map_or("", String::as_str);
+        let name = figures.name(rank);
         let alone = figures.names.iter().filter(|other| *other == name).count() == 1;
         if alone {
             name.to_owned()

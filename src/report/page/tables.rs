@@ -15,7 +15,7 @@ use crate::units::{show_gbit, show_ns, sum};
 
 use crate::report::compare::Comparison;
 use crate::report::figures::{Figures, Port};
-use crate::report::{header, judged, or_dash, preflight, wires as interfaces};
+use crate::report::{header, judged, or_dash, percent, preflight, wires as interfaces};
 
 use super::table::table;
 
@@ -52,7 +52,7 @@ pub(super) fn worst(record: &Record) -> Markup {
                         td { @if *sends { "send" } @else { "receive" } }
                         td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
                         td .number { (one.expected_bits_per_s.map_or_else(String::new, |rate| show_gbit(rate / 1e9))) }
-                        td .number { (one.share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0))) }
+                        td .number { (one.share.map_or_else(String::new, percent)) }
                         td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
                         td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
                         td .number { @if let Some(rate) = alone.get(&(*number, *sends)) { (show_gbit(rate / 1e9)) } }
@@ -107,7 +107,7 @@ pub(super) fn uplinks(record: &Record) -> Markup {
                         tr {
                             td { (group) } td { (way) } td { (one.word) }
                             td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
-                            td .number { @if let Some(share) = one.share { (format!("{:.1} %", share * 100.0)) } }
+                            td .number { @if let Some(share) = one.share { (percent(share)) } }
                             td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
                         }
                     }
@@ -169,20 +169,14 @@ pub fn changes(comparison: &Comparison, most: usize) -> Markup {
 /// Hosts with their facts and measurements.
 pub(super) fn hosts(record: &Record) -> Markup {
     let row = |node: usize, host: &HostRecord| {
-        let ports: Vec<String> = host
-            .rails
-            .iter()
-            .map(|rail| header::port(host, rail))
-            .collect();
+        let rails = host.rails.iter();
+        let ports: Vec<String> = rails.map(|rail| header::port(host, rail)).collect();
         let measured = || {
-            record
-                .tests()
-                .iter()
-                .filter_map(move |test| test.nodes.get(node)?.as_ref())
+            let tests = record.tests().iter();
+            tests.filter_map(move |test| test.nodes.get(node)?.as_ref())
         };
-        let core = measured()
-            .filter_map(|one| one.busiest_core)
-            .reduce(f64::max);
+        let cores = measured().filter_map(|one| one.busiest_core);
+        let core = cores.reduce(f64::max);
         let again = sum(measured().map(|one| one.retransmits));
         let interfaces = || measured().flat_map(|one| &one.interfaces);
         let drops = sum(interfaces().map(|(_, counters)| counters.drops));
@@ -266,7 +260,7 @@ pub(super) fn excluded(record: &Record) -> Markup {
 
 /// Every test with its weakest port.
 pub(super) fn tests(record: &Record) -> Markup {
-    let row = |test: &crate::record::TestRecord| {
+    let row = |test: &TestRecord| {
         let plan = &record.plan.tests()[test.test];
         let figures = Figures::of(record, test);
         let known = |port: &Port, direction| judged::is_at_fault(record, port, direction);
