@@ -54,7 +54,7 @@ pub(super) fn sections(figures: &Figures<'_>) -> Markup {
         (heat(figures, middle).draw())
         section #links {
             h2 { "How links lie apart" }
-            @if shares.len() > 2 { (spread::bars(&shares, "links by their share of the one in the middle")) }
+            @if shares.len() > 2 { (spread::bars(&shares, "links", "share of the median")) }
             p .note { "Share of the link in the middle, by its time." }
             dl { @for (name, value) in described(figures) { dt { (name) } dd { (value) } } }
         }

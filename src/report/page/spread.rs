@@ -23,7 +23,7 @@ pub(super) fn section(record: &Record) -> Markup {
     html! {
         section #spread {
             h2 { "Distribution" }
-            @if shares.len() > 2 { (bars(&shares, "port directions by share")) }
+            @if shares.len() > 2 { (bars(&shares, "port directions", "share")) }
             p .note { "Described, never judged." }
             dl {
                 @for (name, value) in figures { dt { (name) } dd { (value) } }
@@ -46,15 +46,15 @@ fn counts(shares: &[f64]) -> (u64, Vec<usize>) {
     (least, counts)
 }
 
-/// Counts of shares in bars of one percent; `name` is their description for screen readers.
-pub(super) fn bars(shares: &[f64], name: &str) -> Markup {
+/// Counts of shares in bars of one percent: what is counted, and by which share.
+pub(super) fn bars(shares: &[f64], what: &str, share: &str) -> Markup {
     let (least, counts) = counts(shares);
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
     let across = (WIDTH - 2.0 * SIDE) / counts.len().max(8) as f64;
     let every = counts.len().div_ceil(12).max(1);
     html! {
         div .wide {
-            svg .bars role="img" aria-label=(name) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
+            svg .bars role="img" aria-label=(format!("{what} by {share}")) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
                 @for (bin, count) in counts.iter().enumerate() {
                     @let percent = least + bin as u64;
                     @let middle = SIDE + (bin as f64 + 0.5) * across;
@@ -62,7 +62,7 @@ pub(super) fn bars(shares: &[f64], name: &str) -> Markup {
                     rect class={ "c" (super::heat::class_of(percent as f64 / 100.0)) }
                         x=(at(SIDE + bin as f64 * across + 1.0)) y=(at(HEIGHT - 22.0 - height))
                         width=(at(across - 2.0)) height=(at(height)) {
-                        title { (count) " port directions at " (percent) " %" }
+                        title { (count) " " (what) " at " (percent) " %" }
                     }
                     @if *count > 0 && counts.len() <= 40 {
                         text x=(at(middle)) y=(at(HEIGHT - 26.0 - height)) text-anchor="middle" { (count) }
