@@ -107,11 +107,10 @@ fn whole_tables(imb: &Imb, ranks: usize, record: &ImbRecord) -> Vec<TableRecord>
 mod tests {
     use super::*;
     use crate::record::Record;
-    use crate::report::json;
 
     /// Number of parts that are taken over after a change to a record.
     fn taken_over(text: &str, change: impl FnOnce(&mut Outcome)) -> usize {
-        let mut record: Record = json::read(text).unwrap();
+        let mut record: Record = serde_json::from_str(text).unwrap();
         change(&mut record.outcome);
         match whole_parts(&record.plan, &record.outcome) {
             Ok(Outcome::Linktest(linktest)) => linktest.rounds.len(),
