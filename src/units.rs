@@ -69,6 +69,9 @@ pub fn parse_rate_bits(text: &str) -> Result<u64, UnitError> {
     if unit.is_empty() && number < LEAST {
         return Err(UnitError::NoUnit(text.trim().to_owned()));
     }
+    // Catalogues write 25Gb and 25GbE. 25GB would be bytes.
+    let unit = unit.strip_suffix("bE").unwrap_or(unit);
+    let unit = unit.strip_suffix('b').unwrap_or(unit);
     let unit = unit.to_ascii_lowercase();
     let unit = unit
         .trim_end_matches("bit/s")
@@ -228,6 +231,54 @@ pub fn show_us(seconds: f64) -> String {
     format!("{us:.digits$} us")
 }
 
+/// Formats a rate for people, with the unit that fits: `84.1 Mbit/s`, `23.5 Gbit/s`.
+pub fn show_rate(bits_per_s: u64) -> String {
+    let rate = bits_per_s as f64;
+    let (value, unit) = match bits_per_s {
+        0 => return "0 bit/s".to_owned(),
+        1..1_000 => (rate, "bit/s"),
+        1_000..1_000_000 => (rate / 1e3, "kbit/s"),
+        1_000_000..1_000_000_000 => (rate / 1e6, "Mbit/s"),
+        1_000_000_000..1_000_000_000_000 => (rate / 1e9, "Gbit/s"),
+        _ => (rate / 1e12, "Tbit/s"),
+    };
+    let digits = match value {
+        large if large >= 99.95 => 0,
+        middle if middle >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+/// The unit in which all rates of a table are shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scale {
+    /// Its name.
+    pub unit: &'static str,
+    bits_per_s: f64,
+}
+
+impl Scale {
+    /// The unit that fits the highest rate, in bits per second.
+    pub(crate) fn of(most: f64) -> Self {
+        let (unit, bits_per_s) = match most {
+            most if most >= 1e9 || most == 0.0 => ("Gbit/s", 1e9),
+            most if most >= 1e6 => ("Mbit/s", 1e6),
+            _ => ("kbit/s", 1e3),
+        };
+        Self { unit, bits_per_s }
+    }
+
+    /// A rate in this unit, without its name.
+    pub(crate) fn show(self, bits_per_s: f64) -> String {
+        let value = bits_per_s / self.bits_per_s + 0.0; // The sum of no rates is -0.
+        format!(
+            "{value:.digits$}",
+            digits = if value >= 99.95 { 1 } else { 2 }
+        )
+    }
+}
+
 /// Formats a rate as options take it: `10G`, `23.5G`, `200M`.
 pub(crate) fn rate_word(bits_per_s: u64) -> String {
     match bits_per_s {
@@ -254,6 +305,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_rate_is_shown_with_the_unit_that_fits() {
+        let shown = [
+            0,
+            999,
+            84_100_000,
+            999_960_000,
+            23_500_000_000,
+            1_600_000_000_000,
+        ];
+        let expected = [
+            "0 bit/s",
+            "999 bit/s",
+            "84.1 Mbit/s",
+            "1000 Mbit/s",
+            "23.5 Gbit/s",
+            "1.60 Tbit/s",
+        ];
+        assert_eq!(shown.map(show_rate), expected);
+    }
+
+    #[test]
     fn sizes_rates_and_times_have_the_usual_units() {
         assert_eq!(parse_bytes("64K"), Ok(65_536));
         assert_eq!(parse_bytes("1GiB"), Ok(1 << 30));
@@ -263,6 +335,9 @@ mod tests {
         assert_eq!(parse_duration_ns("10"), Ok(10_000_000_000));
         assert_eq!(parse_duration_ns("24h"), Ok(86_400_000_000_000));
         assert_eq!(parse_rate_bits("2.5Gbit/s"), Ok(2_500_000_000));
+        assert_eq!(parse_rate_bits("25Gb"), Ok(25_000_000_000));
+        assert_eq!(parse_rate_bits("25GbE"), Ok(25_000_000_000));
+        assert!(parse_rate_bits("25GB").is_err());
         assert_eq!(parse_rate_bits("200M"), Ok(200_000_000));
         assert_eq!(parse_rate_bits("10Gbps"), Ok(10_000_000_000));
     }

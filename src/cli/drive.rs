@@ -1,5 +1,7 @@
 //! The one way from a request to an exit code, for every kind of work: dry run, journal, live document, measurement, report, files.
 
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use crate::controller::{self, Conditions, Observer, Observers, RunEvent};
@@ -12,8 +14,8 @@ use crate::report::{csv, dry_run, header, imb, json, text};
 use crate::{exit, store};
 
 use super::args::{Launch, Measurement};
-use super::files::{can_keep, exit_code, keep_file, keep_folder};
-use super::journal::{Identity, Journal};
+use super::files::{self, can_keep, exit_code, keep_file, keep_folder};
+use super::journal::{EventStream, Identity, Journal};
 use super::live::LiveDocument;
 use super::process::{end_with, now_ms, random_digits, stand_by};
 use super::progress::Progress;
@@ -88,15 +90,31 @@ pub(super) fn drive(
 
 fn do_work(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
     let words = output.words;
-    let files = [words.csv.as_deref(), words.json.as_deref()];
+    let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
     let to_stdout = files.contains(&Some(Path::new("-")));
     let mut terminal = Terminal::new(words.quiet, to_stdout);
     if words.dry_run {
         terminal.result(&told_of(&spec, output));
         return Ok(exit::OK);
     }
+    if asks(&spec, words) {
+        terminal.aside(&told_of(&spec, output));
+        if !terminal.agrees("start?") {
+            return Err(refuse(&"not started (--yes starts without a question)"));
+        }
+    }
     let done = measure(spec, output, &mut terminal)?;
     Ok(done.report(output, &mut terminal))
+}
+
+/// True if the user must agree first: a run that loads many hosts, and somebody at a terminal who can be asked.
+fn asks(spec: &RunSpec, words: &Measurement) -> bool {
+    /// Most hosts that a run loads without a question.
+    const FEW: usize = 8;
+    let remote = spec.plan.nodes.iter().filter(|node| !node.local);
+    let hosts: BTreeSet<&str> = remote.map(|node| node.host.as_str()).collect();
+    let is_asked = hosts.len() > FEW && !words.yes && !words.quiet && words.run_folder.is_none();
+    is_asked && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Text of a dry run.
@@ -127,8 +145,11 @@ struct Done {
 /// Checks that results can be written before anything is measured for them, and measures. The error is the exit code.
 fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Result<Done, u8> {
     let words = output.words;
-    let files = [words.csv.as_deref(), words.json.as_deref(), output.sion];
-    if !can_keep(files.into_iter().flatten(), output.folder) {
+    let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
+    if !can_keep(
+        files.into_iter().chain([output.sion]).flatten(),
+        output.folder,
+    ) {
         return Err(exit::NOT_WRITTEN);
     }
     let (program, stop) = stand_by()?;
@@ -156,6 +177,9 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
         .as_deref()
         .map(|folder| Journal::create(folder, identity.clone()));
     let mut journal = journal.transpose().map_err(not_written)?;
+    let stream = words.json_stream.as_deref();
+    let stream = stream.map(|path| EventStream::create(path, identity.clone()));
+    let mut stream = stream.transpose().map_err(not_written)?;
     let samples = output.samples.map(Samples::create);
     let mut samples = samples.transpose().map_err(not_written)?;
     let live = words.run_folder.as_deref();
@@ -185,6 +209,7 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
         journal.as_mut().map(|one| one as &mut dyn Observer),
         samples.as_mut().map(|one| one as &mut dyn Observer),
         live.as_mut().map(|one| one as &mut dyn Observer),
+        stream.as_mut().map(|one| one as &mut dyn Observer),
     ];
     observers.0.extend(files.into_iter().flatten());
     for note in &spec.notes {
@@ -192,7 +217,14 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     }
     let record = controller::run(spec.plan, &spec.hosts, &conditions, &mut observers);
     progress.close_table();
-    let files = [journal.map(|one| one.file), samples.map(|one| one.file)];
+    if let Some(stream) = &mut stream {
+        stream.end(&record);
+    }
+    let files = [
+        journal.map(|one| one.file),
+        samples.map(|one| one.file),
+        stream.map(|one| one.file),
+    ];
     let failures = files.iter().flatten().filter_map(store::Growing::failure);
     Ok(Done {
         record,
@@ -226,7 +258,12 @@ impl Done {
         if let Some(path) = &output.words.json {
             written &= keep_file(path, json::write(record).map_err(|error| error.to_string()));
         }
-        if let Some(folder) = &self.folder {
+        let nothing_ran =
+            !record.outcome.has_begun() && record.verdict.word == VerdictWord::Invalid;
+        if let (Some(folder), true, None) = (&self.folder, nothing_ran, &output.words.run_folder) {
+            // A busy or unreachable host: the error says it, and there is no result to keep.
+            files::forget_folder(folder);
+        } else if let Some(folder) = &self.folder {
             let table = (table_name(record), table());
             written &= keep_folder(folder, record, table, &summary, terminal);
         }
@@ -234,6 +271,11 @@ impl Done {
             // A missing host costs a run only one row, but makes a pre-flight check pointless.
             Readiness::NotReady if output.preflight && record.troubles.is_empty() => {
                 exit::UNREACHABLE
+            }
+            _ if output.words.fail_unless_judged
+                && record.verdict.word == VerdictWord::NotJudged =>
+            {
+                record.exit_code.max(exit::UNDECIDED)
             }
             _ => record.exit_code,
         };

@@ -78,6 +78,13 @@ pub(super) fn keep_folder(
     kept
 }
 
+/// Removes the folder of a run in which nothing ran, with its journal.
+pub(super) fn forget_folder(folder: &Path) {
+    let journal = std::fs::remove_file(folder.join(JOURNAL));
+    // A folder that stays is empty or has files that others put there.
+    let (Ok(()) | Err(_)) = journal.and_then(|()| std::fs::remove_dir(folder));
+}
+
 /// A note if the record of a large run is too long for what reads records.
 fn too_long_to_read(bytes: u64) -> Option<String> {
     let (limit, size) = (show_bytes(RECORD_BYTES), show_bytes(bytes));

@@ -1,5 +1,5 @@
-//! The journal of a run: a line for each thing that was measured, so that evidence survives if the launching side dies. docs/record.md
-//! describes it.
+//! The journal of a run: a line for each thing that was measured, so that evidence survives if the launching side dies; and the stream of
+//! events, the same lines for a program that follows the run. docs/record.md describes both.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::plan::RunPlan;
 use crate::plan::imb::Table;
 use crate::plan::job::Round;
 use crate::record::{
-    HostRecord, LineRecord, PairTime, RoundRecord, Second, TableRecord, TestRecord,
+    HostRecord, LineRecord, PairTime, Record, RoundRecord, Second, TableRecord, TestRecord, Verdict,
 };
 use crate::stats::series::Sum;
 use crate::store::runs::JOURNAL;
@@ -33,11 +33,18 @@ pub(super) struct Identity {
     pub seal: String,
 }
 
-/// A line of the journal.
+/// A line of the journal, and of the stream of events.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Entry<'a> {
     Notice(&'a str),
+    Stage(&'a str),
+    Begins {
+        number: usize,
+        of: usize,
+        pattern: String,
+    },
+    Second(&'a Second),
     Minute(&'a Minute),
     Test(&'a TestRecord),
     Round(&'a Round),
@@ -46,6 +53,10 @@ enum Entry<'a> {
     Line(&'a LineRecord),
     MeasuredRound(&'a RoundRecord),
     MeasuredTable(&'a TableRecord),
+    End {
+        verdict: &'a Verdict,
+        exit_code: u8,
+    },
     #[serde(untagged)]
     Opening {
         journal: u32,
@@ -55,6 +66,48 @@ enum Entry<'a> {
         plan: &'a RunPlan,
         hosts: &'a [HostRecord],
     },
+}
+
+impl<'a> Entry<'a> {
+    /// The line for an event, and whether it must be on the disk before the run continues: that takes longer than a measurement of ranks.
+    fn of(event: RunEvent<'a>, identity: &'a Identity) -> Option<(Self, bool)> {
+        Some(match event {
+            RunEvent::Hosts { plan, hosts, .. } => {
+                let opening = Entry::Opening {
+                    journal: JOURNAL_VERSION,
+                    tool_version: env!("CARGO_PKG_VERSION"),
+                    identity,
+                    plan,
+                    hosts,
+                };
+                (opening, true)
+            }
+            RunEvent::Notice(text) => (Entry::Notice(text), true),
+            RunEvent::Stage(text) => (Entry::Stage(text), false),
+            RunEvent::Test {
+                number, of, test, ..
+            } => {
+                let pattern = test.pattern.to_string();
+                (
+                    Entry::Begins {
+                        number,
+                        of,
+                        pattern,
+                    },
+                    false,
+                )
+            }
+            RunEvent::Second { second, .. } => (Entry::Second(second), false),
+            RunEvent::Tested(test) => (Entry::Test(test), true),
+            RunEvent::Round(progress) => (Entry::Round(&progress.round), false),
+            RunEvent::Step { times, .. } => (Entry::Times(times), false),
+            RunEvent::Table { table, .. } => (Entry::Table(table), false),
+            RunEvent::Line { line, .. } => (Entry::Line(line), false),
+            RunEvent::Rounded(round) => (Entry::MeasuredRound(round), true),
+            RunEvent::Tabled(table) => (Entry::MeasuredTable(table), true),
+            RunEvent::Samples(_) | RunEvent::Held(_) => return None,
+        })
+    }
 }
 
 /// Sums of a minute, and the lowest second of every port in it.
@@ -117,7 +170,7 @@ impl Journal {
     }
 }
 
-/// Appends an entry. If `safe`, waits until it is on the disk; that takes longer than a measurement of ranks.
+/// Appends an entry. If `safe`, waits until it is on the disk.
 fn append(file: &mut Growing, entry: &Entry<'_>, safe: bool) {
     if let Ok(mut line) = serde_json::to_string(entry) {
         line.push('\n');
@@ -127,33 +180,48 @@ fn append(file: &mut Growing, entry: &Entry<'_>, safe: bool) {
 
 impl Observer for Journal {
     fn see(&mut self, event: RunEvent<'_>) {
-        let file = &mut self.file;
-        match event {
-            RunEvent::Hosts { plan, hosts, .. } => {
-                let opening = Entry::Opening {
-                    journal: JOURNAL_VERSION,
-                    tool_version: env!("CARGO_PKG_VERSION"),
-                    identity: &self.identity,
-                    plan,
-                    hosts,
-                };
-                append(file, &opening, true);
-            }
-            RunEvent::Notice(text) => append(file, &Entry::Notice(text), true),
-            RunEvent::Second { second, .. } => self.second(second),
-            RunEvent::Tested(test) => append(file, &Entry::Test(test), true),
-            RunEvent::Round(progress) => {
-                append(file, &Entry::Round(&progress.round), false);
-            }
-            RunEvent::Step { times, .. } => append(file, &Entry::Times(times), false),
-            RunEvent::Table { table, .. } => append(file, &Entry::Table(table), false),
-            RunEvent::Line { line, .. } => append(file, &Entry::Line(line), false),
-            RunEvent::Rounded(round) => append(file, &Entry::MeasuredRound(round), true),
-            RunEvent::Tabled(table) => append(file, &Entry::MeasuredTable(table), true),
-            RunEvent::Stage(_)
-            | RunEvent::Test { .. }
-            | RunEvent::Samples(_)
-            | RunEvent::Held(_) => {}
+        if let RunEvent::Second { second, .. } = event {
+            self.second(second);
+        } else if let Some((entry, safe)) = Entry::of(event, &self.identity) {
+            append(&mut self.file, &entry, safe);
+        }
+    }
+}
+
+/// Writes every event as a line as it comes, for a program that follows the run.
+pub(super) struct EventStream {
+    /// Its file, which knows whether it is incomplete.
+    pub file: Growing,
+    identity: Identity,
+}
+
+impl EventStream {
+    /// Creates the stream; `-` is standard output.
+    pub(super) fn create(path: &Path, identity: Identity) -> Result<Self, StoreError> {
+        let file = match path == Path::new("-") {
+            true => Growing::to_standard_output(),
+            false => Growing::create(path),
+        };
+        Ok(Self {
+            file: file?,
+            identity,
+        })
+    }
+
+    /// Writes the last line.
+    pub(super) fn end(&mut self, record: &Record) {
+        let entry = Entry::End {
+            verdict: &record.verdict,
+            exit_code: record.exit_code,
+        };
+        append(&mut self.file, &entry, false);
+    }
+}
+
+impl Observer for EventStream {
+    fn see(&mut self, event: RunEvent<'_>) {
+        if let Some((entry, _)) = Entry::of(event, &self.identity) {
+            append(&mut self.file, &entry, false);
         }
     }
 }

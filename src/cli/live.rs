@@ -112,7 +112,9 @@ impl Observer for LiveDocument {
             RunEvent::Hosts { plan, .. } => {
                 self.live.nodes = plan.nodes.iter().map(|node| node.label.clone()).collect();
             }
-            RunEvent::Test { number, of, test } => {
+            RunEvent::Test {
+                number, of, test, ..
+            } => {
                 let what = format!("{}, {} phases", test.pattern, test.phases);
                 let planned_ns = test.bound.duration_ns();
                 self.live.test = Some(LiveTest {

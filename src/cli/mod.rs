@@ -11,6 +11,7 @@ mod latency;
 mod linktest;
 mod live;
 mod manual;
+mod mistakes;
 mod node;
 mod planfile;
 mod process;
@@ -40,7 +41,8 @@ use crate::exit;
 
 pub(crate) use args::{Arguments, Subcommand};
 
-use terminal::{explain, tell};
+use mistakes::explain;
+use terminal::tell;
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
@@ -73,6 +75,7 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Keep(words)) => web::keep(words),
         Some(Subcommand::Completions { shell }) => Ok(tell(&completions::script(*shell))),
         Some(Subcommand::Manual) => Ok(tell(&manual::page())),
+        Some(Subcommand::Load(words)) => run::run(words),
         None if arguments.version => version::print(arguments.verbose),
         None => run::run(&arguments.plain),
     };

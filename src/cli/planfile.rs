@@ -10,9 +10,9 @@ use crate::plan::{Purpose, Site, Test};
 use crate::store::bounded;
 
 use super::args::{self, Measurement, PlainArguments};
+use super::mistakes::first_sentence;
 use super::process;
 use super::resolve::{self, RunSpec};
-use super::terminal::first_sentence;
 
 /// Version of plan files.
 const FILE_VERSION: u32 = 1;
@@ -21,8 +21,8 @@ const FILE_VERSION: u32 = 1;
 pub(super) const TEMPLATE: &str = include_str!("plan.toml");
 
 /// Options that make no sense in a plan, since they concern only the launching side.
-const NOT_IN_PLANS: [&str; 9] = [
-    "version", "verbose", "help", "hold", "dry-run", "quiet", "json", "csv", "resume",
+const NOT_IN_PLANS: [&str; 10] = [
+    "version", "verbose", "help", "hold", "dry-run", "quiet", "json", "csv", "resume", "json-stream",
 ];
 /// Options that a test can set. All other options belong to the run.
 const OF_TESTS: [&str; 12] = [

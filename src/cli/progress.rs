@@ -4,11 +4,11 @@
 use crate::controller::{Observer, RunEvent};
 use crate::plan::imb::{Imb, Table};
 use crate::plan::linktest::Linktest;
-use crate::plan::{RunPlan, Work};
+use crate::plan::{Bound, RunPlan, Test, Work};
 use crate::record::{HostRecord, LineRecord, PairTime, RoundProgress, Second};
 use crate::report::linktest::lines;
 use crate::report::{header, imb};
-use crate::units::{SECOND_NS, gbit_per_s, show_utc};
+use crate::units::{SECOND_NS, show_age, show_rate, show_utc, sum};
 
 use super::terminal::Terminal;
 
@@ -17,6 +17,8 @@ pub(super) struct Progress<'a> {
     terminal: &'a mut Terminal,
     /// Start of the run, in milliseconds since 1970.
     started_ms: u64,
+    /// Number of the current test, number of known tests, and the estimated time of those after it.
+    test: (usize, usize, Option<u64>),
     shown: Shown,
 }
 
@@ -50,6 +52,7 @@ impl<'a> Progress<'a> {
         Self {
             terminal,
             started_ms,
+            test: (1, 1, None),
             shown: Shown::Nothing,
         }
     }
@@ -88,9 +91,15 @@ impl<'a> Progress<'a> {
         self.shown = shown;
     }
 
-    fn second(&mut self, second: &Second) {
+    fn second(&mut self, test: &Test, second: &Second) {
         if let Shown::Acceptance(ports) = &self.shown {
-            self.terminal.live_line(&ports.second(second));
+            let (number, of, after_ns) = self.test;
+            let tests = match (self.terminal.is_live(), of) {
+                (false, _) | (_, 1) => String::new(),
+                (true, _) => format!("test {number} of {of} {}  ", test.pattern),
+            };
+            let line = time(test, second, after_ns) + &tests + &ports.second(test, second);
+            self.terminal.live_line(&line);
         }
     }
 
@@ -169,29 +178,64 @@ impl Ports {
         }
     }
 
-    /// The live line of a second.
-    fn second(&self, second: &Second) -> String {
-        let sum = |bytes: &[u64]| gbit_per_s(bytes.iter().sum(), SECOND_NS);
-        let (name, ports, labels) = match self.one_host {
-            false => ("switch", &second.received_bytes, &self.ports),
-            true => ("between nodes", &second.same_host_bytes, &self.labels),
+    /// Total and slowest ports of a second. Ports that receive nothing in this test are not slow.
+    fn second(&self, test: &Test, second: &Second) -> String {
+        /// Most ports that are named.
+        const NAMED: usize = 3;
+        let nodes = self.labels.len();
+        let (ports, labels, rails) = match self.one_host {
+            false => (&second.received_bytes, &self.ports, test.rails.max(1)),
+            true => (&second.same_host_bytes, &self.labels, 1),
         };
-        let slowest = ports.iter().enumerate().min_by_key(|(_, bytes)| **bytes);
-        let slowest = slowest.map_or_else(String::new, |(node, bytes)| {
-            let label = labels.get(node).map_or("", String::as_str);
-            format!("  slowest {label} {:.2}", gbit_per_s(*bytes, SECOND_NS))
+        let is_loaded = |port: usize| {
+            let node = port / rails;
+            let mut sources = test.pattern.sources(nodes, node).into_iter();
+            sources.any(|source| source != node)
+        };
+        let rates = ports
+            .iter()
+            .enumerate()
+            .filter(|(port, _)| is_loaded(*port));
+        let mut rates: Vec<(usize, u64)> = rates.map(|(port, bytes)| (port, *bytes)).collect();
+        rates.sort_by_key(|(_, bytes)| *bytes);
+        let shown = |bytes: u64| show_rate(bytes.saturating_mul(8));
+        let slowest = rates.iter().take(NAMED).map(|(port, bytes)| {
+            let label = labels.get(*port).map_or("", String::as_str);
+            format!("{label} {}", shown(*bytes))
         });
-        let (apart, near) = match self.one_host {
-            false => {
-                let bytes = second.same_host_bytes.iter().chain(&second.own_bytes);
-                ("same-host", gbit_per_s(bytes.sum(), SECOND_NS))
-            }
-            true => ("within nodes", sum(&second.own_bytes)),
-        };
-        let at = second.at_ns / SECOND_NS;
-        let total = sum(ports);
-        format!("{at:4} s  {name} {total:8.2} Gbit/s{slowest}  {apart} {near:.2}")
+        let slowest: Vec<String> = slowest.collect();
+        let total = sum(rates.iter().map(|(_, bytes)| *bytes));
+        format!("total {}  slowest {}", shown(total), slowest.join(", "))
     }
+}
+
+/// Time of a test so far, and what is left of the run.
+fn time(test: &Test, second: &Second, after_ns: Option<u64>) -> String {
+    let at_s = second.at_ns / SECOND_NS;
+    let (planned_ns, warmup_ns) = match test.bound {
+        Bound::Time {
+            warmup_ns,
+            window_ns,
+        } => (Some(warmup_ns.saturating_add(window_ns)), warmup_ns),
+        Bound::Volume { .. } | Bound::Files => (None, 0),
+    };
+    let warms_up = match second.at_ns <= warmup_ns {
+        true => " warm-up",
+        false => "",
+    };
+    let Some(planned_ns) = planned_ns else {
+        return format!("{at_s:4} s  ");
+    };
+    let left_ns = planned_ns.saturating_sub(second.at_ns);
+    let left = match after_ns.unwrap_or(0) {
+        0 => String::new(),
+        after_ns => {
+            let left_s = left_ns.saturating_add(after_ns).div_ceil(SECOND_NS);
+            format!(" ({} left)", show_age(left_s))
+        }
+    };
+    let of_s = planned_ns.div_ceil(SECOND_NS);
+    format!("{at_s:4} s of {of_s} s{warms_up}{left}  ")
 }
 
 impl Observer for Progress<'_> {
@@ -204,11 +248,19 @@ impl Observer for Progress<'_> {
                 hosts,
                 options,
             } => self.hosts(plan, hosts, options),
-            RunEvent::Test { number, of, test } if of > 1 && !self.terminal.is_live() => {
-                let text = format!("test {number} of {of}, {}", test.pattern);
-                self.terminal.aside(&text);
+            RunEvent::Test {
+                number,
+                of,
+                test,
+                after_ns,
+            } => {
+                if of > 1 && !self.terminal.is_live() {
+                    let text = format!("test {number} of {of}, {}", test.pattern);
+                    self.terminal.aside(&text);
+                }
+                self.test = (number, of, after_ns);
             }
-            RunEvent::Second { second, .. } => self.second(second),
+            RunEvent::Second { test, second } => self.second(test, second),
             RunEvent::Round(progress) => self.round(progress),
             RunEvent::Step {
                 linktest,
@@ -218,8 +270,7 @@ impl Observer for Progress<'_> {
             RunEvent::Table { imb, table, .. } => self.table(imb, table),
             RunEvent::Line { imb, table, line } => self.line(imb, table, line),
             RunEvent::Held(at) => self.terminal.held(at.name()),
-            RunEvent::Test { .. }
-            | RunEvent::Samples(_)
+            RunEvent::Samples(_)
             | RunEvent::Tested(_)
             | RunEvent::Rounded(_)
             | RunEvent::Tabled(_) => {}

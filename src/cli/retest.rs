@@ -103,7 +103,8 @@ fn prepare(
         )
     })?;
     let own = std::iter::once("pipebench").chain(record.command.iter().map(String::as_str));
-    let arguments = Arguments::try_parse_from(own).map_err(|error| {
+    let arguments = Arguments::try_parse_from(own).map(Arguments::settled);
+    let arguments = arguments.map_err(|error| {
         format!(
             "the command of {name} is not understood: {}",
             first_line(&error.to_string())

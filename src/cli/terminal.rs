@@ -3,9 +3,10 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use crate::exit;
-use crate::outside;
+use crate::{outside, sys};
 
 /// Prints an error or warning of the program as one line on standard error.
 pub(super) fn complain(text: &str) {
@@ -31,13 +32,21 @@ fn complaint(text: &str) -> String {
 /// Writes lines to a stream, without characters that control a terminal: file names, host files and system messages can contain them.
 /// Returns false on a failure. A reader that has gone away is no failure.
 pub(super) fn write_all(stream: &mut impl Write, text: &str) -> bool {
+    write_as_it_is(stream, &plain(text))
+}
+
+/// Text without characters that control a terminal.
+fn plain(text: &str) -> Cow<'_, str> {
     let steers = |letter: char| outside::steers(letter) && !matches!(letter, '\n' | '\t');
-    let plain = match text.contains(steers) {
+    match text.contains(steers) {
         true => Cow::Owned(text.replace(steers, " ")),
         false => Cow::Borrowed(text),
-    };
+    }
+}
+
+fn write_as_it_is(stream: &mut impl Write, text: &str) -> bool {
     match stream
-        .write_all(plain.as_bytes())
+        .write_all(text.as_bytes())
         .and_then(|()| stream.flush())
     {
         Ok(()) => true,
@@ -45,38 +54,59 @@ pub(super) fn write_all(stream: &mut impl Write, text: &str) -> bool {
     }
 }
 
+/// Writes lines to standard output, with verdict words in colour where a terminal shows them.
+fn write_result(text: &str) -> bool {
+    let has_colours = io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_some_and(|name| name != "dumb");
+    let text = plain(text);
+    match has_colours {
+        true => write_as_it_is(&mut io::stdout().lock(), &coloured(&text)),
+        false => write_as_it_is(&mut io::stdout().lock(), &text),
+    }
+}
+
+/// Text with its verdict words in colour.
+fn coloured(text: &str) -> String {
+    /// Words and their SGR parameters: bold green, bold red, bold yellow, faint.
+    const COLOURS: [(&str, &str); 6] = [
+        ("PASS", "1;32"),
+        ("FAIL", "1;31"),
+        ("INVALID", "1;31"),
+        ("UNDECIDED", "1;33"),
+        ("HOST-LIMITED", "1;33"),
+        ("NOT JUDGED", "2"),
+    ];
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut before = ' ';
+    while let Some(letter) = rest.chars().next() {
+        let is_word_start = !before.is_alphanumeric() && before != '-';
+        let is_whole = |word: &str| {
+            let after = rest.strip_prefix(word)?.chars().next();
+            let ends = after.is_none_or(|after| !after.is_alphanumeric() && after != '-');
+            ends.then_some(())
+        };
+        let mut known = COLOURS.iter().filter(|_| is_word_start);
+        if let Some((word, colour)) = known.find(|(word, _)| is_whole(word).is_some()) {
+            out += &format!("\x1b[{colour}m{word}\x1b[0m");
+            rest = &rest[word.len()..];
+            before = 'x';
+        } else {
+            out.push(letter);
+            rest = &rest[letter.len_utf8()..];
+            before = letter;
+        }
+    }
+    out
+}
+
 /// Prints the whole output of a command; returns the exit code.
 pub(super) fn tell(text: &str) -> u8 {
-    match write_all(&mut io::stdout().lock(), text) {
+    match write_result(text) {
         true => exit::OK,
         false => fail(&"cannot write to standard output", exit::NOT_WRITTEN),
     }
-}
-
-/// Prints one line for bad usage, or the help as clap prints it; returns the exit code.
-pub(super) fn explain(error: &clap::Error) -> u8 {
-    use clap::error::ErrorKind;
-    if error.kind() == ErrorKind::DisplayHelp {
-        // A reader that has gone away is no failure.
-        let (Ok(()) | Err(_)) = error.print();
-        return exit::OK;
-    }
-    refuse(&format!(
-        "{} (see 'pipebench --help')",
-        first_sentence(error)
-    ))
-}
-
-/// First paragraph of clap's error, as one line.
-pub(super) fn first_sentence(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let first: Vec<&str> = text
-        .lines()
-        .take_while(|line| !line.trim().is_empty())
-        .map(str::trim)
-        .collect();
-    let first = first.join(" ");
-    first.strip_prefix("error: ").unwrap_or(&first).to_owned()
 }
 
 /// Moves to the start of the terminal's line and erases it.
@@ -113,7 +143,7 @@ impl Terminal {
         let written = if self.taken {
             write_all(&mut io::stderr().lock(), text)
         } else {
-            write_all(&mut io::stdout().lock(), text)
+            write_result(text)
         };
         self.lost |= !written;
     }
@@ -152,7 +182,10 @@ impl Terminal {
         }
         self.line_open = true;
         clear_line();
-        write_all(&mut io::stderr().lock(), text);
+        // A longer line would wrap, and its first part could not be erased.
+        let wide = sys::terminal::size(io::stderr().as_fd()).map_or(80, |(_, wide)| wide);
+        let text: String = text.chars().take(wide.saturating_sub(1)).collect();
+        write_all(&mut io::stderr().lock(), &text);
     }
 
     /// Shows a stage on the live line.
@@ -169,6 +202,15 @@ impl Terminal {
         write_all(&mut io::stderr().lock(), &text);
     }
 
+    /// Asks a question; true if the answer is yes.
+    pub(super) fn agrees(&mut self, question: &str) -> bool {
+        self.close_line();
+        write_all(&mut io::stderr().lock(), &format!("{question} [y/N] "));
+        let mut answer = String::new();
+        let (Ok(_) | Err(_)) = io::stdin().read_line(&mut answer);
+        ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+    }
+
     /// True if there is a live line.
     pub(super) fn is_live(&self) -> bool {
         self.live
@@ -178,6 +220,14 @@ impl Terminal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verdict_words_have_colours_and_no_other_words() {
+        assert_eq!(
+            coloured("FAIL  n1: NOT JUDGED, PASS\nBYPASS PASSED PASS-x"),
+            "\x1b[1;31mFAIL\x1b[0m  n1: \x1b[2mNOT JUDGED\x1b[0m, \x1b[1;32mPASS\x1b[0m\nBYPASS PASSED PASS-x"
+        );
+    }
 
     #[test]
     fn a_complaint_is_one_line_whatever_a_file_is_called() {

@@ -14,7 +14,8 @@ use crate::{controller, exit, sys};
 use super::args::{self, CgiArguments, KeepArguments, ServeArguments};
 use super::process;
 use super::resolve;
-use super::terminal::{complain, fail, first_sentence, refuse, tell};
+use super::mistakes::first_sentence;
+use super::terminal::{complain, fail, refuse, tell};
 
 /// Serves until it is asked to end; returns the exit code.
 pub(super) fn serve(words: &ServeArguments) -> Result<u8, u8> {

@@ -65,15 +65,13 @@ impl RunState<'_> {
 
     /// Shows the estimated time of the planned tests, if all of them are bounded by time.
     pub(super) fn tell_estimate(&mut self) {
-        let tests = &self.plan.tests()[self.first..];
-        let is_timed = |test: &Test| matches!(test.bound, Bound::Time { .. });
-        if tests.is_empty() || !tests.iter().all(is_timed) {
-            return;
-        }
-        let takes_ns: u64 = tests.iter().map(|test| self.takes_ns(test)).sum();
-        let tests = match tests.len() {
+        let tests = match self.plan.tests().len() - self.first {
+            0 => return,
             1 => "1 test".to_owned(),
             several => format!("{several} tests"),
+        };
+        let Some(takes_ns) = self.estimated_ns(self.first) else {
+            return;
         };
         let limit = match self.plan.deadlines.run_ms {
             Some(ms) => format!("at most {}", show_ns(ms.saturating_mul(1_000_000))),
@@ -84,6 +82,14 @@ impl RunState<'_> {
             show_ns(takes_ns.next_multiple_of(SECOND_NS))
         );
         self.observer.see(RunEvent::Notice(&notice));
+    }
+
+    /// Estimated time of the tests from number `first` on, in nanoseconds, if all of them are bounded by time.
+    pub(super) fn estimated_ns(&self, first: usize) -> Option<u64> {
+        let tests = self.plan.tests().get(first..)?;
+        let is_timed = |test: &Test| matches!(test.bound, Bound::Time { .. });
+        let takes_ns = tests.iter().map(|test| self.takes_ns(test));
+        tests.iter().all(is_timed).then(|| takes_ns.sum())
     }
 
     /// Estimated time of a test in nanoseconds: its window plus the mean overhead of the tests so far.

@@ -33,6 +33,8 @@ pub(crate) enum RunEvent<'a> {
         of: usize,
         /// Its plan.
         test: &'a Test,
+        /// Estimated time of the known tests after it, in nanoseconds; `None` if volumes or files bound them.
+        after_ns: Option<u64>,
     },
     /// Another second of a pipeline test has passed.
     Second {

@@ -21,6 +21,7 @@ impl RunState<'_> {
             number: number + 1,
             of: self.plan.tests().len(),
             test: &self.plan.tests()[number],
+            after_ns: self.estimated_ns(number + 1),
         });
         let (test, before) = loop {
             self.leave_out_lost(number)?;

@@ -3,8 +3,8 @@
 use crate::judge::names::{Alone, by_itself, floor_text, name, name_of};
 use crate::plan::{Bound, Pattern, Profile, Purpose, Test, seal};
 use crate::record::{
-    Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, Missing, PortSheet, Record, TestRecord,
-    VerdictWord,
+    Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, Measured, Missing, PortSheet, Record,
+    TestRecord, VerdictWord,
 };
 
 use crate::units::{show_gbit, show_ns};
@@ -84,8 +84,43 @@ pub(super) fn is_planned(record: &Record, missing: &Missing) -> bool {
     nodes.any(|node| node.label == missing.node)
 }
 
+/// What the verdict means, in one sentence; `None` for kinds of work that have no floor.
+pub fn meaning(record: &Record) -> Option<String> {
+    match record.measured() {
+        Measured::Acceptance(..) => {}
+        Measured::Linktest(..) | Measured::Latency(..) | Measured::Imb(..) => return None,
+    }
+    let floor = match record.plan.criteria.min_rate_bits_per_s {
+        Some(_) => floor_text(&record.plan),
+        None => format!("{} of its expected rate", floor_text(&record.plan)),
+    };
+    Some(match record.verdict.word {
+        VerdictWord::Pass => format!(
+            "PASS means: every judged port direction delivered at least {floor} in every test, and no test lost more than {:e} of its segments.",
+            record.plan.criteria.loss
+        ),
+        VerdictWord::Fail => format!(
+            "FAIL means: something delivered less than {floor}, again when retested in isolation, or a port is not as specified."
+        ),
+        VerdictWord::Undecided => {
+            format!("UNDECIDED means: something delivered less than {floor}, but not reproducibly.")
+        }
+        VerdictWord::HostLimited => format!(
+            "HOST-LIMITED means: a host was too slow to fill its port, so the switch cannot be judged there; the floor is {floor}."
+        ),
+        VerdictWord::NotJudged => {
+            "NOT JUDGED means: these are measured rates, without a comparison to a specified speed."
+                .to_owned()
+        }
+        VerdictWord::Invalid => {
+            "INVALID means: the run did not end as planned, so nothing of it can be judged."
+                .to_owned()
+        }
+    })
+}
+
 /// Data on the site in one line: the switch, its location, the operator and the customer.
-fn site(record: &Record) -> Option<String> {
+pub(super) fn site(record: &Record) -> Option<String> {
     let said = record.plan.site.as_ref()?.said();
     let said: Vec<String> = said
         .iter()

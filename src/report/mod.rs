@@ -47,6 +47,17 @@ fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "-".to_owned())
 }
 
+/// A command line that a shell reads as these words.
+fn quoted(words: &[String]) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=+,./:@%".contains(letter);
+    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    let words: Vec<String> = words.iter().map(word).collect();
+    words.join(" ")
+}
+
 /// Width of a column of labels below the heading `host`.
 fn label_width<'a>(labels: impl Iterator<Item = &'a String>) -> usize {
     labels.map(String::len).max().unwrap_or(0).max("host".len())
@@ -123,6 +134,16 @@ mod tests {
     use super::{csv, fold, json, text};
     use crate::plan::Bound;
     use crate::record::{Record, RoleCpu};
+
+    #[test]
+    fn a_command_can_be_pasted() {
+        let words = ["--rsh", "ssh -x %h", "n[1-3]", "it's", "a=b", ""];
+        let words = words.map(str::to_owned);
+        assert_eq!(
+            super::quoted(&words),
+            r"--rsh 'ssh -x %h' 'n[1-3]' 'it'\''s' a=b ''"
+        );
+    }
 
     #[test]
     fn a_record_of_the_largest_numbers_has_every_report() {

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::StoreError;
@@ -21,6 +22,17 @@ impl Growing {
         Ok(Self {
             path: path.to_owned(),
             file,
+            failed: None,
+        })
+    }
+
+    /// Standard output as such a file.
+    pub(crate) fn to_standard_output() -> Result<Self, StoreError> {
+        let path = Path::new("standard output");
+        let file = std::io::stdout().as_fd().try_clone_to_owned();
+        Ok(Self {
+            path: path.to_owned(),
+            file: file.map_err(|source| StoreError::new(path, source))?.into(),
             failed: None,
         })
     }

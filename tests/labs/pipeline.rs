@@ -389,7 +389,7 @@ fn a_host_that_dies_during_the_run_is_named_and_what_was_measured_is_kept() {
         "/tmp/record.json",
     ];
     let running = lab.spawn(0, &words);
-    running.wait_for_line("   2 s  switch", DEADLINE);
+    running.wait_for_line("   2 s of ", DEADLINE);
     lab.kill_host(2);
     let finished = running.finish(DEADLINE);
     assert_eq!(finished.code(), Some(20), "{finished}");
@@ -536,7 +536,7 @@ fn a_stopped_node_is_lost_by_name_and_nothing_of_it_stays() {
         "silence=6s",
     ];
     let running = lab.spawn(0, &words);
-    running.wait_for_line("   1 s  switch", DEADLINE);
+    running.wait_for_line("   1 s of ", DEADLINE);
     let nodes = lab.survivors(2, "pb-node");
     assert_eq!(nodes.len(), 1, "{nodes:?}");
     let pid = nodes[0].pid;
@@ -566,7 +566,7 @@ fn a_launcher_that_is_killed_or_stopped_leaves_nothing_behind() {
             PIPEBENCH, "--hosts", "n1,n2,n3", "--phases", "3", "--time", "60s", "--rate", "50M",
         ];
         let running = lab.spawn(0, &words);
-        running.wait_for_line("   1 s  switch", DEADLINE);
+        running.wait_for_line("   1 s of ", DEADLINE);
         assert!(!lab.survivors(1, "pb-").is_empty() || !lab.survivors(1, "pipebench").is_empty());
         running.signal(signal);
         wait_until("every node has ended", Duration::from_secs(25), || {

@@ -35,7 +35,7 @@ fn start(lab: &Lab) -> Running {
         PIPEBENCH, "--hosts", "n1,n2,n3", "--phases", "2", "--time", "60s", "--rate", "40M",
     ];
     let running = lab.spawn(0, &words);
-    running.wait_for_line("   1 s  switch", DEADLINE);
+    running.wait_for_line("   1 s of ", DEADLINE);
     running
 }
 
@@ -126,7 +126,7 @@ fn a_busy_host_is_named_and_hosts_that_are_not_there_are_told_apart() {
         CARRIED, "--hosts", "local:2", "--phases", "2", "--time", "60s", "--rate", "40M",
     ];
     let running = lab.spawn(2, &words);
-    running.wait_for_line("   1 s  between nodes", DEADLINE);
+    running.wait_for_line("   1 s of 61 s", DEADLINE);
     let busy = ask(&lab, &["--hosts", "n1,n2,n3", "--time", "1s"]);
     assert_eq!(busy.code(), Some(12), "{busy}");
     let mut errors = busy

@@ -34,6 +34,8 @@ fn entries(text: &str) -> Result<Vec<Entry<'_>>, HostListError> {
     let mut begin: Option<(usize, usize)> = None;
     let mut depth = 0usize;
     let mut column = 0;
+    // True if a host stands between the last comma and here.
+    let mut has_entry = false;
     // A comma behind the text ends the last entry.
     for (at, c) in text.char_indices().chain([(text.len(), ',')]) {
         column += 1;
@@ -44,7 +46,12 @@ fn entries(text: &str) -> Result<Vec<Entry<'_>>, HostListError> {
                     text: &text[from..at],
                     column,
                 });
+                has_entry = true;
+            } else if c == ',' && !has_entry && at < text.len() {
+                let reason = "a comma without a host before it";
+                return Err(Entry { text, column }.bad(text, reason));
             }
+            has_entry &= c != ',';
             continue;
         }
         let (from, entry_column) = *begin.get_or_insert((at, column));
@@ -97,6 +104,7 @@ impl Entry<'_> {
         }
         let (user, place) = self.split_user()?;
         let (name, port) = self.split_port(place)?;
+        self.check_port(name, port, user.is_some())?;
         let names = match name
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'))
@@ -137,6 +145,13 @@ impl Entry<'_> {
         let Some((user, place)) = self.text.split_once('@') else {
             return Ok((None, self.text));
         };
+        if user.is_empty() {
+            let reason = format!(
+                "groups are not known here: expand them with nodeset -e '{}'",
+                shown(self.text)
+            );
+            return Err(self.bad(self.text, reason));
+        }
         check_user(user).map_err(|()| {
             let allowed = "letters, digits and . _ + $ \\ - are allowed, not '-' first";
             self.bad(user, format!("bad user name ({allowed})"))
@@ -163,6 +178,28 @@ impl Entry<'_> {
                 let reason = format!("bad port '{}' ({cure})", shown(port));
                 Err(self.bad(self.text, reason))
             }
+        }
+    }
+
+    /// Refuses what other tools write for a number of processes: `n1:4` in the lists of MPICH.
+    fn check_port(
+        &self,
+        name: &str,
+        port: Option<u16>,
+        has_user: bool,
+    ) -> Result<(), HostListError> {
+        const SSH: u16 = 22;
+        /// Ports below it are those of the system.
+        const SYSTEM: u16 = 1024;
+        let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic());
+        match port {
+            Some(port) if is_name && !has_user && port < SYSTEM && port != SSH => {
+                let reason = format!(
+                    "is {port} a port or a number of processes? in a host file write '{name} port={port}' or '{name} nodes={port}'; a port also stands after user@{name}:"
+                );
+                Err(self.bad(self.text, reason))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -228,7 +265,12 @@ impl Entry<'_> {
                 name.len()
             )
         } else if let Some(c) = name.chars().find(|&c| !allowed(c)) {
-            format!("character '{}' is not allowed", c.escape_default())
+            match c {
+                '{' | '}' => "braces are the shell's: write n[1-3] for n1, n2 and n3".to_owned(),
+                '!' => "-x n3 leaves n3 out, '!' does not".to_owned(),
+                '&' | '^' => format!("'{c}' combines no lists: name the hosts that are left"),
+                _ => format!("character '{}' is not allowed", c.escape_default()),
+            }
         } else {
             return Ok(());
         };
@@ -351,10 +393,10 @@ mod tests {
         assert_eq!(one("fe80::1%eth0"), (None, "fe80::1%eth0".into(), None));
         assert_eq!(one("ann@local"), (Some("ann".into()), "local".into(), None));
         assert!(
-            parse("n[1-2]:77")
+            parse("n[1-2]:2277")
                 .unwrap()
                 .iter()
-                .all(|host| host.port == Some(77))
+                .all(|host| host.port == Some(2277))
         );
     }
 
@@ -373,7 +415,7 @@ mod tests {
     fn every_refusal_names_entry_and_column() {
         use HostListError as E;
         let error = |text: &str| parse(text).unwrap_err();
-        assert_eq!(error(" ,"), E::Empty);
+        assert_eq!(error(" "), E::Empty);
         assert_eq!(error("n[1-100001]"), E::TooMany);
         assert_eq!(error("n[1-999][1-999]"), E::TooMany);
         assert_eq!(error("local:10000,n1"), E::TooMany);
@@ -396,7 +438,11 @@ mod tests {
             assert!(is(bad, "bad host name"), "{bad}");
         }
         assert!(is(&"n".repeat(300), "bad host name"));
-        for bad in ["-l@n1", "@n1", "a b@", "a;b@n1"] {
+        for bad in [",", "n1,,n2", "n1, ,n2", ",n1"] {
+            assert!(is(bad, "a comma without a host"), "{bad}");
+        }
+        assert_eq!(names("n1 , n2,"), ["n1", "n2"]);
+        for bad in ["-l@n1", "a b@", "a;b@n1"] {
             assert!(
                 is(bad, "bad user name") || is(bad, "bad host name"),
                 "{bad}"
@@ -412,6 +458,25 @@ mod tests {
             error("n1,-x").to_string(),
             "'-x' at column 4: bad host name: it begins with '-' and could be taken for an option"
         );
+    }
+
+    #[test]
+    fn forms_of_other_tools_are_refused_by_name_and_not_taken_for_something_else() {
+        let error = |text: &str| parse(text).unwrap_err().to_string();
+        for (text, part) in [
+            ("@rack1", "expand them with nodeset -e '@rack1'"),
+            ("n[1-3]!n2", "-x n3 leaves n3 out"),
+            ("n[1-3]&n2", "'&' combines no lists"),
+            ("n{1..3}", "write n[1-3] for n1, n2 and n3"),
+            ("n1:4", "is 4 a port or a number of processes?"),
+            ("n[1-2]:4", "is 4 a port or a number of processes?"),
+        ] {
+            assert!(error(text).contains(part), "{text}: {}", error(text));
+        }
+        let port = |text: &str| parse(text).unwrap()[0].port;
+        assert_eq!(port("ann@n1:443"), Some(443));
+        assert_eq!(port("127.0.0.1:9"), Some(9));
+        assert_eq!(port("n1:22"), Some(22));
     }
 
     proptest! {

@@ -154,7 +154,7 @@ mod tests {
             ("n1 user=-l", "key 'user': bad user name '-l'"),
             ("a@n1 user=b", "key 'user': the user is given twice"),
             ("n1 port=0", "key 'port': bad port '0'"),
-            ("n1:5 port=6", "key 'port': the port is given twice"),
+            ("n1:2222 port=6", "key 'port': the port is given twice"),
             ("n1 nodes=0", "key 'nodes': bad number '0'"),
             ("n[1-2] nodes=10000", "more than 10000"),
             ("n[1", "bracket without its partner"),

@@ -26,6 +26,19 @@ pub(crate) struct Measurement {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
+    /// Write every event of the run as a line of JSON as it comes; - is standard output
+    ///
+    /// The lines are those of the journal (docs/record.md), and each second. With - everything else goes to standard error.
+    /// Example: --json-stream -
+    #[arg(long, value_name = "FILE")]
+    pub json_stream: Option<PathBuf>,
+
+    /// End with code 3 if nothing was judged
+    ///
+    /// Use it in CI, where a run that judges nothing must not pass. Example: --fail-unless-judged
+    #[arg(long)]
+    pub fail_unless_judged: bool,
+
     /// Keep record, table and summary in a folder of the run below DIR
     ///
     /// While the run goes on a journal grows there, so that a launching host that dies leaves evidence.
@@ -53,6 +66,12 @@ pub(crate) struct Measurement {
     #[arg(long, short = 'q')]
     pub quiet: bool,
 
+    /// Start without a question
+    ///
+    /// On a terminal, a run on more than 8 hosts shows its plan and asks before it starts. Example: --yes
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+
     /// Print plan, processes, memory, volume and duration; start nothing
     ///
     /// Example: --dry-run
@@ -76,6 +95,7 @@ impl Measurement {
             folder: self.folder.clone().or_else(|| under.folder.clone()),
             baseline: self.baseline.clone().or_else(|| under.baseline.clone()),
             quiet: self.quiet || under.quiet,
+            fail_unless_judged: self.fail_unless_judged || under.fail_unless_judged,
             ..self.clone()
         }
     }

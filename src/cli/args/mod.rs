@@ -59,7 +59,6 @@ use crate::plan::{Coupling, Datapath, Profile, Transport, Verify};
         with every other through P phases, streams data and tells what each port carried, and which links limit. \
         Nothing but a cached copy of the executable stays on the hosts: no MPI, no daemon, no root.",
     args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true,
     disable_version_flag = true,
     max_term_width = 110
 )]
@@ -326,6 +325,9 @@ pub(crate) struct PlainArguments {
 /// Other commands.
 #[derive(Debug, Clone, ClapSubcommand)]
 pub(crate) enum Subcommand {
+    /// Load a switch: what pipebench does without a command, too
+    #[command(long_about = LOAD_LONG)]
+    Load(Box<PlainArguments>),
     /// Run what a plan file says
     #[command(long_about = plan::LONG)]
     Run(RunArguments),
@@ -388,12 +390,72 @@ pub(crate) enum Subcommand {
     Manual,
 }
 
+/// The options that `-h` shows; `--help` shows all.
+const FIRST: [&str; 16] = [
+    "hosts",
+    "hostfile",
+    "exclude",
+    "phases",
+    "profile",
+    "pattern",
+    "time",
+    "data-network",
+    "link-speed",
+    "mtu",
+    "floor",
+    "folder",
+    "json",
+    "quiet",
+    "dry-run",
+    "help",
+];
+/// Options whose defaults are right for nearly everybody.
+const TUNING: [&str; 9] = [
+    "block-size",
+    "coupling",
+    "datapath",
+    "workers",
+    "huge",
+    "pin",
+    "deadline",
+    "transport",
+    "seed",
+];
+
 /// What help, manual page and completions are made from.
 pub(super) fn command() -> clap::Command {
-    // `check` names them in one sentence: its own help would be a copy of theirs.
-    let hidden = |check: clap::Command| check.mut_args(|option| option.hide(true));
-    let command = Arguments::command().mut_subcommand("check", hidden);
-    command.after_long_help(long_tail())
+    let is_in = |option: &clap::Arg, names: &[&str]| {
+        let name = option.get_long();
+        name.is_some_and(|name| names.contains(&name))
+    };
+    let sorted = |option: clap::Arg| {
+        let is_first = is_in(&option, &FIRST);
+        let option = match is_in(&option, &TUNING) {
+            true => option.help_heading("Tuning"),
+            false => option,
+        };
+        option.hide_short_help(!is_first)
+    };
+    // `check` and `load` name them in one sentence: their own help would be a copy.
+    let hidden = |command: clap::Command| command.mut_args(|option| option.hide(true));
+    let command = Arguments::command().mut_args(sorted);
+    let command = command.mut_subcommand("check", hidden);
+    let command = command.mut_subcommand("load", hidden);
+    command.after_help(SHORT_TAIL).after_long_help(long_tail())
+}
+
+impl Arguments {
+    /// The arguments, where `load` has become the command without a name.
+    pub(super) fn settled(self) -> Self {
+        match self.subcommand {
+            Some(Subcommand::Load(plain)) => Self {
+                plain: *plain,
+                subcommand: None,
+                ..self
+            },
+            _ => self,
+        }
+    }
 }
 
 /// Options of the plain command from words that hold nothing else.
@@ -401,6 +463,13 @@ pub(super) fn parsed(words: &[String]) -> Result<PlainArguments, clap::Error> {
     let named = std::iter::once("pipebench").chain(words.iter().map(String::as_str));
     Ok(Arguments::try_parse_from(named)?.plain)
 }
+
+/// What the long help of `load` says.
+const LOAD_LONG: &str = "Loads every port of a switch at once and judges what each of them carried. `pipebench load OPTIONS` and `pipebench OPTIONS` are the \
+    same; `pipebench --help` lists the options.";
+/// What stands below the options of `-h`.
+const SHORT_TAIL: &str = "`pipebench --help` has all options, `pipebench help COMMAND` those of a command.\n\
+    Exit codes: 0 PASS or not judged, 1 FAIL, 2 usage, 3 no evidence, 10 a host cannot be reached; `--help` has all.";
 
 /// Sets the arguments that the words name, and no others.
 pub(super) fn update(arguments: &mut PlainArguments, words: &[String]) -> Result<(), clap::Error> {

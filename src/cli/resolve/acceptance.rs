@@ -186,7 +186,7 @@ fn options(arguments: &PlainArguments, outline: &Outline<'_>, test: &Test) -> Op
 mod tests {
     use super::*;
     use crate::cli::args::Arguments;
-    use crate::cli::terminal::first_sentence;
+    use crate::cli::mistakes::first_sentence;
     use clap::Parser;
 
     fn spec(words: &str) -> Result<RunSpec, String> {

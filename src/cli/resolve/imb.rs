@@ -12,6 +12,7 @@ use super::spec::{Outline, RunSpec, Shared};
 use super::values::Options;
 use crate::cli::args::imb::ImbArguments;
 use crate::cli::args::{Choice, RankTransport};
+use crate::cli::mistakes::like;
 
 /// Most lengths in a file.
 const MOST_LENGTHS: usize = 10_000;
@@ -156,7 +157,8 @@ fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, Usag
         let Some(benchmark) = Benchmark::named(if bare.is_some() { &name[6..] } else { &name })
         else {
             return refuse(format!(
-                "{place}{name:?} is no benchmark (see 'pipebench imb --help')"
+                "{place}{name:?} is no benchmark (see 'pipebench imb --help'){}",
+                like(&name, Benchmark::all().map(Benchmark::name))
             ));
         };
         if !found.contains(&benchmark) {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use crate::cli::mistakes::like;
 use crate::plan::{NodeSpec, Pace, Pattern};
 use crate::store::bounded;
 use crate::units;
@@ -77,8 +78,9 @@ fn named(word: &str) -> Result<Option<Pattern>, UsageError> {
 fn of_file(name: &str, nodes: &[NodeSpec]) -> Result<Chosen, UsageError> {
     let text = bounded::given(Path::new(name), bounded::TEXT_BYTES).map_err(|error| {
         UsageError::Value(format!(
-            "--pattern {name:?} is neither a pattern ({WORDS}) nor a file: {}",
-            crate::sys::why(&error)
+            "--pattern {name:?} is neither a pattern ({WORDS}) nor a file: {}{}",
+            crate::sys::why(&error),
+            like(name, WORDS.split(", "))
         ))
     })?;
     // If two nodes have the same label, it means the first one.

@@ -46,11 +46,9 @@ impl Course {
             .collect();
         let tests = loads.iter().map(|test| {
             let name = record.plan.tests()[test.test].pattern.to_string();
-            let own = crossing_ports(record, test);
-            let points = test
-                .seconds
-                .iter()
-                .filter_map(|second| point(second, &own, test.stretch_s));
+            let (columns, of) = columns(record, test);
+            let seconds = test.seconds.iter();
+            let points = seconds.filter_map(|second| point(of(second), &columns, test.stretch_s));
             (test.test + 1, name, points.collect::<Vec<_>>())
         });
         let tests = tests.filter(|(_, _, points)| points.len() > 1).collect();
@@ -130,21 +128,28 @@ impl Course {
     }
 }
 
-/// Columns in [`Second::received_bytes`] of the ports that receive from other hosts in a test.
-fn crossing_ports(record: &Record, test: &TestRecord) -> BTreeSet<usize> {
+/// The bytes of a second that a picture shows, and the columns in them that receive in a test: ports that receive from other hosts, or nodes that
+/// receive from others on their host if no link crosses a switch.
+fn columns(record: &Record, test: &TestRecord) -> (BTreeSet<usize>, fn(&Second) -> &[u64]) {
     let plan = &record.plan.tests()[test.test];
     let rails = plan.rails.max(1);
     let crossing = test.links.iter().filter(|link| link.crosses_switch);
-    crossing
+    let ports: BTreeSet<usize> = crossing
         .map(|link| link.lane.to * rails + plan.rail_of(link.lane.stream))
-        .collect()
+        .collect();
+    if !ports.is_empty() {
+        return (ports, |second| &second.received_bytes);
+    }
+    let others = test.links.iter().filter(|link| !link.lane.is_own());
+    let nodes = others.map(|link| link.lane.to).collect();
+    (nodes, |second| &second.same_host_bytes)
 }
 
-fn point(second: &Second, columns: &BTreeSet<usize>, stretch_s: u64) -> Option<Point> {
+fn point(bytes: &[u64], columns: &BTreeSet<usize>, stretch_s: u64) -> Option<Point> {
     let stretch_ns = stretch_s.saturating_mul(SECOND_NS);
     let rates: Vec<f64> = columns
         .iter()
-        .filter_map(|column| second.received_bytes.get(*column))
+        .filter_map(|column| bytes.get(*column))
         .map(|bytes| gbit_per_s(*bytes, stretch_ns))
         .collect();
     let spread = Spread::of(&rates)?;

@@ -7,6 +7,7 @@ mod evidence;
 mod heat;
 mod patterns;
 mod ranks;
+mod result;
 mod spread;
 mod svg;
 mod table;
@@ -17,12 +18,13 @@ pub use tables::changes;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::plan::Profile;
 use crate::record::{Measured, Outcome, Record, VerdictWord};
 use crate::units::{show_gbit, show_utc};
 
 use super::compare::Comparison;
 use super::linktest::figures::Figures as Links;
-use super::{judged, percent};
+use super::{count, judged, percent};
 use course::Course;
 use heat::Heat;
 
@@ -31,6 +33,7 @@ const STYLE: &str = include_str!("page.css");
 /// The page of a record. The pictures of patterns also show the curves of the runs `beside` it.
 pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) -> String {
     let title = format!("{} - pipebench {}", record.verdict.word, record.name());
+    let sections = sections(record, baseline, beside);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -42,30 +45,78 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
                 main {
                     (verdict(record))
                     (tiles(record))
-                    (evidence::section(record))
-                    @match record.measured() {
-                        Measured::Acceptance(..) => (Heat::of(record).draw()),
-                        Measured::Linktest(plan, linktest) => (ranks::sections(&Links::of(record, plan, linktest))),
-                        Measured::Latency(plan, latency) => (cables::sections(record, plan, latency)),
-                        Measured::Imb(plan, imb) => (patterns::sections(record, plan, imb, beside)),
-                    }
-                    (tables::worst(record))
-                    (tables::uplinks(record))
-                    (tables::wires(record))
-                    (spread::section(record))
-                    (Course::of(record).draw())
-                    (tables::baseline(baseline))
-                    (tables::hosts(record))
-                    @if is_of_ports(record) { (tables::excluded(record)) }
-                    (tables::tests(record))
-                    (tables::conditions(record))
-                    (signatures())
+                    (contents(&sections))
+                    @for (_, section) in &sections { (section) }
+                    @if is_to_sign(record) { (signatures()) }
                     footer { p { @if is_of_ports(record) { (judged::FIXED_WORDS) } @else { (super::latency::FIXED_WORDS) } "." } }
                 }
             }
         }
     };
     page.into_string() + "\n"
+}
+
+/// All sections, each with its name in the line of contents; what is empty has none.
+fn sections(
+    record: &Record,
+    baseline: Option<&Comparison>,
+    beside: &[Record],
+) -> Vec<(&'static str, Markup)> {
+    let measured = match record.measured() {
+        Measured::Acceptance(..) => html! { (result::section(record)) (Heat::of(record).draw()) },
+        Measured::Linktest(plan, linktest) => ranks::sections(&Links::of(record, plan, linktest)),
+        Measured::Latency(plan, latency) => cables::sections(record, plan, latency),
+        Measured::Imb(plan, imb) => patterns::sections(record, plan, imb, beside),
+    };
+    let excluded = match is_of_ports(record) {
+        true => tables::excluded(record),
+        false => html! {},
+    };
+    let mut sections = vec![
+        ("faults", evidence::section(record)),
+        ("ports", tables::worst(record)),
+        ("result", measured),
+        ("uplinks", tables::uplinks(record)),
+        ("interfaces", tables::wires(record)),
+        ("rate over time", Course::of(record).draw()),
+        ("distribution", spread::section(record)),
+        ("comparison", tables::baseline(baseline)),
+        ("hosts", tables::hosts(record)),
+        ("not judged", excluded),
+        ("tests", tables::tests(record)),
+        ("conditions", tables::conditions(record)),
+    ];
+    sections.retain(|(_, section)| !section.0.is_empty());
+    sections
+}
+
+/// A line of links to the sections, on pages that are long.
+fn contents(sections: &[(&str, Markup)]) -> Markup {
+    /// Number of sections from which a page is long.
+    const MANY: usize = 6;
+    let id = |section: &Markup| {
+        let id = section.0.split_once("<section id=\"")?.1;
+        Some(id.split_once('"')?.0.to_owned())
+    };
+    html! {
+        @if sections.len() >= MANY {
+            nav aria-label="Contents" {
+                @for (name, section) in sections {
+                    @if let Some(id) = id(section) { a href=(format!("#{id}")) { (name) } }
+                }
+            }
+        }
+    }
+}
+
+/// True if the page is one to sign: an acceptance that passed or failed.
+fn is_to_sign(record: &Record) -> bool {
+    let word = record.verdict.word;
+    let is_acceptance = match record.measured() {
+        Measured::Acceptance(plan, _) => plan.profile == Profile::Acceptance,
+        Measured::Linktest(..) | Measured::Latency(..) | Measured::Imb(..) => false,
+    };
+    is_acceptance && matches!(word, VerdictWord::Pass | VerdictWord::Fail)
 }
 
 /// The HTML head elements of every page.
@@ -100,6 +151,8 @@ fn verdict(record: &Record) -> Markup {
             div {
                 h1 { (judged::sentence(record)) }
                 @if let Some(standing) = judged::standing(record) { p { (standing.trim()) } }
+                @if let Some(text) = judged::meaning(record) { p { (text) } }
+                @if let Some(text) = judged::site(record) { p { (text) } }
                 @if let Some(text) = judged::broken_seal(record) { p { b { (text) } } }
                 p .run { (record.name()) ", " (show_utc(record.started_ms)) " UTC" }
             }
@@ -135,7 +188,7 @@ fn tiles(record: &Record) -> Markup {
             }
             @match record.measured() {
                 Measured::Acceptance(..) => {
-                    li { b { (record.tests().len()) } span { "tests of " (record.plan.nodes.len()) " nodes" } }
+                    li { b { (record.tests().len()) } span { @if record.tests().len() == 1 { "test" } @else { "tests" } " of " (count(record.plan.nodes.len(), "node")) } }
                 }
                 Measured::Linktest(plan, linktest) => (ranks::tiles(record, &Links::of(record, plan, linktest))),
                 Measured::Latency(_, latency) => (cables::tiles(latency)),

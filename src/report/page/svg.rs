@@ -26,6 +26,18 @@ pub(super) fn grid(left: f64, right: f64, y: f64, text: &str) -> Markup {
     }
 }
 
+/// A bar in a table's cell, as long as a share of the longest one.
+pub(super) fn bar(share: f64) -> Markup {
+    const WIDE: f64 = 120.0;
+    let wide = share.clamp(0.0, 1.0) * WIDE;
+    html! {
+        svg .bar width=(WIDE) height="12" viewBox=(format!("0 0 {WIDE} 12")) aria-hidden="true" {
+            rect .ground width=(WIDE) height="12" {}
+            rect .filled width=(at(wide)) height="12" {}
+        }
+    }
+}
+
 /// A text below an axis, centred.
 pub(super) fn below(x: f64, y: f64, text: &str) -> Markup {
     html! { text x=(at(x)) y=(y) text-anchor="middle" { (text) } }

@@ -11,11 +11,12 @@ use crate::record::{
     Culprit, DirectionSheet, HostRecord, InterfaceCounters, Outcome, PortSheet, Record, TestRecord,
     VerdictWord,
 };
-use crate::units::{show_gbit, show_ns, sum};
+use crate::units::{Scale, show_gbit, show_ns, sum};
 
 use crate::report::compare::Comparison;
 use crate::report::figures::{Figures, Port};
-use crate::report::{header, judged, or_dash, percent, preflight, wires as interfaces};
+use crate::report::wires as interfaces;
+use crate::report::{count, fold, grouped, header, judged, or_dash, percent, preflight, quoted};
 
 use super::table::table;
 
@@ -40,26 +41,50 @@ pub(super) fn worst(record: &Record) -> Markup {
     let all = rows.len();
     rows.truncate(WORST);
     let alone = alone(record);
+    let most = rows.iter().map(|(.., one)| one.most_bits_per_s);
+    let scale = Scale::of(most.fold(0.0, f64::max));
+    let is_above = rows
+        .iter()
+        .any(|(.., one)| one.share.is_some_and(|share| share > 1.005));
+    let pairs = record
+        .sheet
+        .faults
+        .iter()
+        .filter_map(|fault| match fault.culprit {
+            Culprit::Pair(from, to) => Some((from, to, fault)),
+            _ => None,
+        });
+    let pairs: Vec<_> = pairs.collect();
     html! {
         section #worst {
             h2 { @if all > WORST { "The " (WORST) " worst of " (all) " port directions" } @else { "Port directions, worst first" } }
             (table(html! {
-                th { "port" } th { "direction" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "test" } th .number { "most" } th .number title="the most in second looks, in which a port carries one link each way at most" { "alone" } th { "verdict" }
+                th { "port" } th { "direction" } th .number { (scale.unit) } th .number { "expected, " (scale.unit) } th .number { "share of expected" } th .number { "test" } th .number { "most, " (scale.unit) } th .number title="the highest rate in retests, in which a port carries at most one link each way" { "in isolation, " (scale.unit) } th { "verdict" }
             }, html! {
+                @for (from, to, fault) in &pairs {
+                    tr {
+                        td { (record.sheet.label(*from)) "->" (record.sheet.label(*to)) }
+                        td { "pair" }
+                        td .number { (scale.show(fault.rate_bits_per_s)) }
+                        td {} td .number { (percent(fault.share)) } td {} td {} td {}
+                        td { (fault.word) }
+                    }
+                }
                 @for (number, sends, port, one) in &rows {
                     tr {
                         td { (port.label) }
                         td { @if *sends { "send" } @else { "receive" } }
-                        td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
-                        td .number { (one.expected_bits_per_s.map_or_else(String::new, |rate| show_gbit(rate / 1e9))) }
+                        td .number { (scale.show(one.rate_bits_per_s)) }
+                        td .number { (one.expected_bits_per_s.map_or_else(String::new, |rate| scale.show(rate))) }
                         td .number { (one.share.map_or_else(String::new, percent)) }
                         td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
-                        td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
-                        td .number { @if let Some(rate) = alone.get(&(*number, *sends)) { (show_gbit(rate / 1e9)) } }
+                        td .number { (scale.show(one.most_bits_per_s)) }
+                        td .number { @if let Some(rate) = alone.get(&(*number, *sends)) { (scale.show(*rate)) } }
                         td { (one.word) }
                     }
                 }
             }))
+            @if is_above { p .note { "A share above 100 % is a burst at the edges of the window, or a limiter that lets bursts pass." } }
         }
     }
 }
@@ -166,66 +191,111 @@ pub fn changes(comparison: &Comparison, most: usize) -> Markup {
     }
 }
 
-/// Hosts with their facts and measurements.
+/// Facts of hosts that have a row in common: data ports, place, processors, software, and the way to them.
+type HostFacts = [String; 5];
+
+fn host_facts(record: &Record, node: usize, host: &HostRecord) -> HostFacts {
+    let rails = host.rails.iter();
+    let ports: Vec<String> = rails.map(|rail| header::port(host, rail)).collect();
+    let spec = &record.plan.nodes[node];
+    let at = [&spec.switch, &spec.switch_port, &spec.group];
+    let at: Vec<&str> = at.into_iter().flatten().map(String::as_str).collect();
+    [
+        ports.join(", "),
+        at.join(" "),
+        format!("{} x {}", host.facts.cores, host.facts.cpu),
+        format!("{}, {}", host.facts.kernel, host.facts.congestion),
+        host.transport.clone(),
+    ]
+}
+
+/// Hosts with their facts and counters; hosts with the same facts have one row. A column without any value is left out.
 pub(super) fn hosts(record: &Record) -> Markup {
-    let row = |node: usize, host: &HostRecord| {
-        let rails = host.rails.iter();
-        let ports: Vec<String> = rails.map(|rail| header::port(host, rail)).collect();
-        let measured = || {
-            let tests = record.tests().iter();
-            tests.filter_map(move |test| test.nodes.get(node)?.as_ref())
-        };
-        let cores = measured().filter_map(|one| one.busiest_core);
-        let core = cores.reduce(f64::max);
-        let again = sum(measured().map(|one| one.retransmits));
-        let interfaces = || measured().flat_map(|one| &one.interfaces);
-        let drops = sum(interfaces().map(|(_, counters)| counters.drops));
-        let errors = sum(interfaces().map(|(_, counters)| counters.errors));
-        // A counter that the driver does not report is a dash, not zero.
-        let told = [
-            |all: &InterfaceCounters| all.crc_errors,
-            |all: &InterfaceCounters| all.fec_uncorrectable,
-            |all: &InterfaceCounters| all.missed,
-            |all: &InterfaceCounters| all.pauses_sent,
-        ]
-        .map(|of| {
-            let all = interfaces().filter_map(|(_, all)| of(all));
-            or_dash(all.reduce(u64::saturating_add).map(|sum| sum.to_string()))
-        });
-        let spec = &record.plan.nodes[node];
-        let at = [&spec.switch, &spec.switch_port, &spec.group];
-        let at: Vec<&str> = at.into_iter().flatten().map(String::as_str).collect();
-        html! {
-            tr {
-                td { (host.node) }
-                td { (ports.join(", ")) }
-                td { (at.join(" ")) }
-                td { (host.facts.cores) " x " (host.facts.cpu) }
-                td { (host.facts.kernel) ", " (host.facts.congestion) }
-                td { (host.transport) }
-                td .number { (core.map_or_else(String::new, |core| format!("{:.0} %", core * 100.0))) }
-                td .number { (again) }
-                td .number { (errors) " / " (drops) }
-                td .number { (told.join(" / ")) }
-            }
-        }
-    };
     if record.hosts.is_empty() {
         return html! {};
     }
+    let hosts = record.hosts.iter().enumerate();
+    let rows = grouped(hosts.map(|(node, host)| (host_facts(record, node, host), node)));
+    let row = |facts: &HostFacts, nodes: &[usize]| {
+        let names: Vec<String> = nodes
+            .iter()
+            .map(|node| record.hosts[*node].node.clone())
+            .collect();
+        let measured = || {
+            let tests = record.tests().iter();
+            tests.flat_map(|test| {
+                nodes
+                    .iter()
+                    .filter_map(|node| test.nodes.get(*node)?.as_ref())
+            })
+        };
+        let cores = measured().filter_map(|one| one.busiest_core);
+        let core = cores.reduce(f64::max);
+        let interfaces = || measured().flat_map(|one| &one.interfaces);
+        let total = |of: fn(&InterfaceCounters) -> Option<u64>| {
+            let all = interfaces().filter_map(|(_, all)| of(all));
+            all.reduce(u64::saturating_add).map(|sum| sum.to_string())
+        };
+        let [ports, at, processors, software, transport] = facts.clone();
+        let text = |text: String| Some(text).filter(|text| !text.is_empty());
+        [
+            text(fold(&names)),
+            text(ports),
+            text(at),
+            text(processors),
+            text(software),
+            text(transport),
+            core.map(|core| format!("{:.0} %", core * 100.0)),
+            text(sum(measured().map(|one| one.retransmits)).to_string()),
+            total(|all| Some(all.errors)),
+            total(|all| Some(all.drops)),
+            // A counter that the driver does not report is a dash, not zero.
+            total(|all| all.crc_errors),
+            total(|all| all.fec_uncorrectable),
+            total(|all| all.missed),
+            total(|all| all.pauses_sent),
+        ]
+    };
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|(facts, nodes)| row(facts, nodes))
+        .collect();
+    let shown: Vec<usize> = (0..HOST_COLUMNS.len())
+        .filter(|column| rows.iter().any(|row| row[*column].is_some()))
+        .collect();
     html! {
         section #hosts {
             h2 { "Hosts" }
             (table(html! {
-                th { "node" } th { "data ports" } th { "switch port" } th { "processors" } th { "kernel, congestion control" } th { "reached by" }
-                th .number { "busiest core" } th .number { "segments again" } th .number { "errors / drops" }
-                th .number { "CRC / FEC / missed / pauses sent" }
+                @for column in &shown { th .number[*column >= HOST_FACTS] { (HOST_COLUMNS[*column]) } }
             }, html! {
-                @for (node, host) in record.hosts.iter().enumerate() { (row(node, host)) }
+                @for row in &rows {
+                    tr { @for column in &shown { td .number[*column >= HOST_FACTS] { (or_dash(row[*column].clone())) } } }
+                }
             }))
         }
     }
 }
+
+/// Columns of the table of hosts.
+const HOST_COLUMNS: [&str; 14] = [
+    "host",
+    "data ports",
+    "switch port",
+    "processors",
+    "kernel, congestion control",
+    "reached by",
+    "busiest core",
+    "retransmits",
+    "errors",
+    "drops",
+    "CRC errors",
+    "FEC errors",
+    "missed",
+    "pauses sent",
+];
+/// The first columns of hosts are facts, the others counters.
+const HOST_FACTS: usize = 6;
 
 /// Named nodes and port directions that were not judged, and the sheet's remarks.
 pub(super) fn excluded(record: &Record) -> Markup {
@@ -297,7 +367,7 @@ pub(super) fn tests(record: &Record) -> Markup {
         section #tests {
             h2 { "Tests" }
             details open[tests.len() <= 12] {
-                summary { (tests.len()) " tests" }
+                summary { (count(tests.len(), "test")) }
                 (table(html! {
                     th .number { "test" } th { "pattern" } th { "purpose" } th .number { "window" } th .number { "one way, Gbit/s" } th { "weakest" }
                     th { "links sent = received" } th .number { "skew" } th {}
@@ -330,14 +400,17 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 }
                 @if let Some(text) = judged::taken_over(record) { dt { "resumed" } dd { (text) } }
                 dt { "tool" } dd { "pipebench " (record.tool_version) ", the same executable on every host, SHA-256 " code { (record.tool_digest) } }
-                dt { "command" } dd { code { "pipebench " (record.command.join(" ")) } }
+                dt { "command" } dd { code { "pipebench " (quoted(&record.command)) } }
                 @if has_floor { dt { "floor" } dd { (floor_text(&record.plan)) @if criteria.min_rate_bits_per_s.is_none() { " of the expected rate" } " in every test" } }
                 @if has_loss { dt { "loss" } dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) } }
                 @for (name, text) in criteria.said().iter().filter_map(|one| one.condition.as_ref()) { dt { (name) } dd { (text) } }
                 @if !own_mtus.is_empty() { dt { "MTU of single hosts" } dd { (own_mtus.join(", ")) " as ordered" } }
                 @if has_floor { dt { "speeds" } dd { (judged::basis(record)) } }
                 @if !untold.is_empty() { dt { "not counted" } dd { (untold.join(", ")) } }
-                @for (name, value) in &record.options { dt { (name) } dd { (value) } }
+            }
+            details {
+                summary { (count(record.options.len(), "option")) " in effect" }
+                dl { @for (name, value) in &record.options { dt { (name) } dd { (value) } } }
             }
             @if let Some(sealed) = &record.seal {
                 details {
