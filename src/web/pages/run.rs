@@ -70,7 +70,7 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
             (course(&live))
             p #scale .note { (scale(&live)) }
             h2 { "Pairs" }
-            p .note { "Gbit/s in the last second. Rows send, columns receive. Blue: close to the fastest pair. Red: less than half of it." }
+            p .note { "Gbit/s in the last second. Rows send, columns receive. Blue: at least 80 % of the fastest pair; orange: 70 to 80 %; red: less." }
             div .wide { (matrix(&live)) }
             p #slowest .note { (slowest(&live)) }
         }
