@@ -207,7 +207,7 @@ impl Site {
             format!("results    {}", self.results.display()),
             format!("token      {}", self.token_file.display()),
             format!(
-                "limits     {} per test, {} per run, {rate}; {} queued runs, {} starts per minute",
+                "limits     {} per test, {} per run, {rate}; {} queued runs per fabric, {} starts per minute",
                 length(limits.time_ns),
                 length(limits.duration_ns),
                 limits.waiting,

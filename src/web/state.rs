@@ -171,7 +171,9 @@ pub(super) fn why(outcome: &Outcome) -> Option<String> {
         How::Limit => Some("pipebench ended the run: it took longer than this site allows"),
         How::Server => Some("the run ended early: its server stopped"),
         How::Lost => Some(LOST),
-        How::Lapsed => Some("the run never started: it had no runner process for too long"),
+        How::Lapsed => {
+            Some("the run never started: an hour after its request it had no runner process")
+        }
     };
     let complaint = outcome.complaint.as_deref();
     match (how, complaint) {
