@@ -197,7 +197,7 @@ fn runs_of_a_fabric_wait_for_each_other_and_can_be_cancelled() {
         (&2.into(), &first.as_str().into())
     );
     let page = server.get(&format!("/runs/{third}"));
-    assert!(page.body.contains("waiting"), "{page:?}");
+    assert!(page.body.contains("queued: 2 ahead"), "{page:?}");
 
     let cancel = |name: &str| {
         server
@@ -208,7 +208,7 @@ fn runs_of_a_fabric_wait_for_each_other_and_can_be_cancelled() {
     let state = server.wait_for(&third, &["cancelled"]);
     assert_eq!(
         (&state["has_record"], &state["why"]),
-        (&false.into(), &"it was cancelled".into())
+        (&false.into(), &"the run was cancelled".into())
     );
     assert_eq!(cancel(&first), 202);
     let state = server.wait_for(&first, &["cancelled"]);
@@ -279,7 +279,7 @@ fn a_server_that_is_started_again_finds_its_runs() {
     assert!(
         state["why"]
             .as_str()
-            .is_some_and(|why| why.contains("ended with the server")),
+            .is_some_and(|why| why.contains("its server stopped")),
         "{state:#}"
     );
     assert!(!record(&site, &first).troubles.is_empty());
@@ -796,7 +796,7 @@ fn a_site_that_is_none_is_named_with_its_line() {
     fs::set_permissions(open.folder.path().join("token"), all).expect("a file of one's own");
     let (code, said) = serve(&open);
     assert!(
-        code == Some(2) && said.contains("others may read it (chmod 600)"),
+        code == Some(2) && said.contains("other users have access to it (chmod 600)"),
         "{said}"
     );
 }

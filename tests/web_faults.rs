@@ -121,7 +121,7 @@ fn a_run_whose_keeper_is_killed_ends_and_the_next_one_has_its_turn() {
     assert_eq!(server.state(&second)["exit_code"], 0);
     wait_until("it is said how the first one ended", || {
         let (state, why) = end_of(&server, &first);
-        (state.as_str(), why.as_str()) == ("ended", "it broke off: whatever saw to it is gone")
+        (state.as_str(), why.as_str()) == ("ended", "the run aborted: its runner process is gone")
     });
     wait_until("nothing is left of them", || site.processes().is_empty());
 }
@@ -291,7 +291,7 @@ fn a_results_folder_that_another_user_may_write_to_is_refused_at_the_start() {
         fs::set_permissions(site.runs(), PermissionsExt::from_mode(0o755)).expect("one's own");
         allow(0o775);
         refused(&format!(
-            "{}: its group or others may write to it (chmod -R go-w)",
+            "{}: its group or other users can write to it (chmod -R go-w)",
             name.trim_end_matches('/')
         ));
         allow(0o755);

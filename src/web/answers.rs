@@ -129,7 +129,7 @@ pub(super) fn status_of(declined: &Declined) -> StatusCode {
 pub(super) fn tell(asker: &Asker, what: &str) {
     let from = asker
         .from
-        .map_or_else(|| "here".to_owned(), |from| from.to_string());
+        .map_or_else(|| "an unknown address".to_owned(), |from| from.to_string());
     tools::tell(&format!("{what} from {from}"));
 }
 
@@ -137,7 +137,7 @@ pub(super) fn tell(asker: &Asker, what: &str) {
 pub(super) fn check_search(words: &str) -> Result<(), &'static str> {
     let is_long = words.chars().count() > MOST_SEARCH;
     match is_long || words.split_whitespace().count() > MOST_WORDS {
-        true => Err("at most 8 words, and 200 letters"),
+        true => Err("a search can have at most 8 words and 200 characters"),
         false => Ok(()),
     }
 }

@@ -143,7 +143,7 @@ async fn list(
     }
     let most = search.most.unwrap_or(MOST);
     if !(1..=MOST).contains(&most) {
-        return refuse("most", format!("from 1 to {MOST}"));
+        return refuse("most", format!("must be from 1 to {MOST}"));
     }
     let (runs, more) = block_in_place(|| app.queue.find(&search.q, most));
     Json(ListAnswer { runs, more }).into_response()
@@ -183,10 +183,10 @@ async fn cancel(
 ) -> Response {
     let conflict = |what: &str| problem_of(StatusCode::CONFLICT, what, None);
     of_run(&app, true, &name, |name, state| match state.is_over() {
-        true => conflict("it is over"),
+        true => conflict("the run is over"),
         false => answers::cancel(&app, true, &asker, &name, |asked| match asked {
             true => StatusCode::ACCEPTED.into_response(),
-            false => conflict("nobody sees to it any more"),
+            false => conflict("the run has no runner process"),
         }),
     })
 }
@@ -195,12 +195,16 @@ async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
     let _turn = app.heavy.acquire().await;
     of_run(&app, true, &name, |name, _| {
         let Some(text) = app.queue.run_store.record_text(&name) else {
-            return problem_of(StatusCode::CONFLICT, "it has no record, or none yet", None);
+            return problem_of(
+                StatusCode::CONFLICT,
+                "the run has no record, or none yet",
+                None,
+            );
         };
         match app.sending.body(text) {
             Some(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
             None => {
-                let what = "many records are being sent: try again in a moment";
+                let what = "the server is busy with other records: try again in a moment";
                 problem_of(StatusCode::SERVICE_UNAVAILABLE, what, None)
             }
         }
@@ -218,12 +222,12 @@ pub(super) fn metrics(app: &App) -> String {
         let count = under_way.iter().filter(|run| run.state == stage).count();
         (vec![("state", word.to_owned())], count as f64)
     });
-    out.gauges("pipebench_runs", "Runs that wait or run.", runs);
+    out.gauges("pipebench_runs", "Number of queued and running runs.", runs);
     let rates = under_way.iter().filter_map(|run| {
         let received = run.live.as_ref()?.received_bits_per_s.iter().copied();
         Some((of(run), crate::units::sum(received) as f64))
     });
-    let help = "What all nodes of a run received in the last second.";
+    let help = "Rate that all nodes of a run received in the last second.";
     out.gauges("pipebench_received_bits_per_second", help, rates);
     let code = |run: &RunState| Some((of(run), f64::from(run.exit_code?)));
     let help = "Exit code of the latest run, if it has ended.";

@@ -28,7 +28,7 @@ const MOST_ANSWER: usize = 1 << 30;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CgiError {
     /// The named variable is not set, so this is no CGI request.
-    #[error("this is a CGI program, for a web server to run: {0} is not set (see docs/web.md)")]
+    #[error("this is a CGI program: {0} is not set (let a web server run it, see docs/web.md)")]
     NoRequest(&'static str),
     /// The folder of runs cannot be used.
     #[error(transparent)]
@@ -40,7 +40,7 @@ pub(crate) enum CgiError {
     #[error("{}", crate::sys::why(.0))]
     Stream(#[from] io::Error),
     /// The request cannot be understood at all.
-    #[error("the request cannot be understood")]
+    #[error("cannot read the request or its answer")]
     Garbage,
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn download(
 
 /// Builds the answer with status 503. Records are large, so only a few are read at the same time.
 fn busy(app: &App) -> Response {
-    let what = "many documents are being made: try again in a moment";
+    let what = "the server is busy with other documents: try again in a moment";
     let page = problem(app, false, StatusCode::SERVICE_UNAVAILABLE, what);
     ([(header::RETRY_AFTER, "2")], page).into_response()
 }

@@ -40,12 +40,12 @@ pub(super) async fn follow<const IS_API: bool>(
 /// Streams the events of an existing run to the client at `from`. Status 501 in a CGI program, 503 with too many listeners.
 fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool) -> Response {
     let Some(event_hub) = &app.event_hub else {
-        let what = "there are no events here: ask for the state";
+        let what = "a CGI program sends no events: poll the state of the run";
         return problem(app, is_api, StatusCode::NOT_IMPLEMENTED, what);
     };
     let seat = Arc::clone(&event_hub.seats).try_acquire_owned().ok();
     let Some(seat) = seat.zip(event_hub.connections.enter(from)) else {
-        let what = "too many listen already";
+        let what = "too many clients listen to events: try again later";
         return problem(app, is_api, StatusCode::SERVICE_UNAVAILABLE, what);
     };
     let receiver = listen(app, event_hub, name);

@@ -42,10 +42,10 @@ pub(crate) enum TokenError {
     #[error("token file {}: {}", .0.display(), crate::sys::why(.1))]
     File(PathBuf, std::io::Error),
     /// Other users have access to the file.
-    #[error("token file {}: others may read it (chmod 600)", .0.display())]
+    #[error("token file {}: other users have access to it (chmod 600)", .0.display())]
     Open(PathBuf),
     /// The token is too short to be safe against guessing.
-    #[error("token file {}: at least 16 letters and digits", .0.display())]
+    #[error("token file {}: the token is too short (at least 16 characters)", .0.display())]
     Short(PathBuf),
 }
 

@@ -28,10 +28,10 @@ pub(super) enum Declined {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Too many runs wait for the fabric: their number, and its name.
-    #[error("{0} runs wait for {1:?} already")]
+    #[error("{0} runs already wait for fabric {1:?}: try again later")]
     Full(usize, String),
     /// A client starts too many runs within a minute.
-    #[error("too many starts: wait a minute")]
+    #[error("too many starts from this address: wait a minute")]
     TooOften,
     /// The run store cannot be written.
     #[error(transparent)]
@@ -308,12 +308,12 @@ fn still_allowed(
     site: &Site,
     tools: &Tools,
 ) -> Result<(), String> {
-    let told = |refusal: Refusal| format!("this site does not allow it any more: {refusal}");
+    let told = |refusal: Refusal| format!("this site no longer allows it: {refusal}");
     let asked = request::hold(&request.asked.fields, site).map_err(told)?;
     // Name and fabric become parts of paths.
     let is_same = asked.words == request.asked.words && asked.fabric == request.asked.fabric;
     if !is_same || request.name != name.to_string() {
-        return Err("this site means something else by it by now".to_owned());
+        return Err("the stored request no longer matches the site's file".to_owned());
     }
     let plan = (tools.understand)(&asked.words)?;
     Extent::of(&plan, site).map(|_| ()).map_err(told)
@@ -356,7 +356,7 @@ mod tests {
         other.asked.words = vec!["--rsh=x".to_owned()];
         for request in [stored(NAME, "../x"), stored("../x", "local"), other] {
             let why = checked(&request);
-            assert!(why.contains("means something else"), "{why}");
+            assert!(why.contains("no longer matches"), "{why}");
         }
     }
 }

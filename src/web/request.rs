@@ -113,7 +113,7 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     let refuse = |field: &'static str, what: &str| Err(Refusal::of(field, what));
     let mut by = line("by", &fields.by, MOST_NAME)?;
     if by.is_empty() {
-        by.push_str("somebody");
+        by.push_str("unnamed");
     }
     let note = line("note", &fields.note, MOST_NOTE)?;
     let (group, hosts) = (fields.group.trim(), fields.hosts.trim());
@@ -126,27 +126,33 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
             }
             (None, true, false) if site.allow.free_hosts => {
                 if !is_host_list(hosts) {
-                    let what = "names of hosts with commas between them, such as n1,n2 or n[01-16]";
+                    let what = "give host names separated by commas, such as n1,n2 or n[01-16]";
                     return refuse("hosts", what);
                 }
                 if hosts_in(hosts).is_none_or(|count| count > MOST_FREE) {
-                    return refuse("hosts", &format!("at most {MOST_FREE} of them"));
+                    return refuse(
+                        "hosts",
+                        &format!("give at most {MOST_FREE} hosts, with ranges such as n[01-16]"),
+                    );
                 }
                 let words = vec![format!("--hosts={hosts}")];
                 (words, FREE_FABRIC.to_owned(), hosts.to_owned())
             }
             (_, true, false) => {
-                return refuse("hosts", "this site allows its groups of hosts only");
+                return refuse("hosts", "this site allows only its own groups of hosts");
             }
-            (_, false, false) => return refuse("hosts", "either a group or hosts"),
-            (_, true, true) => return refuse("group", "which hosts?"),
-            (None, false, true) => return refuse("group", "no such group"),
+            (_, false, false) => return refuse("hosts", "give either a group or hosts, not both"),
+            (_, true, true) => return refuse("group", "choose the hosts"),
+            (None, false, true) => return refuse("group", "this site has no such group"),
         };
     let pattern = one_of("pattern", &fields.pattern, &site.allow.patterns)?;
     let profile = one_of("profile", &fields.profile, &site.allow.profiles)?;
     let phases = fields.phases.unwrap_or(2);
     if !(2..=site.allow.phases).contains(&phases) {
-        return refuse("phases", &format!("from 2 to {}", site.allow.phases));
+        return refuse(
+            "phases",
+            &format!("must be from 2 to {}", site.allow.phases),
+        );
     }
     words.push(format!("--profile={profile}"));
     // The acceptance profile has its own patterns.
@@ -171,10 +177,10 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     match (asked, most) {
         (Some(asked), Some(most)) if asked > most => {
             let most = units::show_gbit(most as f64 / 1e9);
-            let what = format!("this site allows {most} Gbit/s for a link");
+            let what = format!("this site allows at most {most} Gbit/s per link");
             return refuse("rate", &what);
         }
-        (Some(0), _) => return refuse("rate", "more than nothing"),
+        (Some(0), _) => return refuse("rate", "must be more than 0"),
         _ => {}
     }
     if let Some(rate) = asked.or(most) {
@@ -196,8 +202,9 @@ impl Extent {
         let most = |takes: &str, ns: u64, allowed: u64| match ns > allowed {
             true => {
                 let (ns, allowed) = (length(ns), length(allowed));
-                let what =
-                    format!("{takes} {ns}; this site allows {allowed} (give a shorter time)");
+                let what = format!(
+                    "{takes} {ns}; this site allows at most {allowed} (give a shorter time)"
+                );
                 Err(Refusal::of("time", what))
             }
             false => Ok(()),
@@ -205,9 +212,12 @@ impl Extent {
         let mut data_ns = 0_u64;
         for test in plan.tests() {
             let Some((warmup_ns, window_ns)) = test.bound.times_ns() else {
-                return Err(Refusal::of("time", "a run from here is bounded by time"));
+                return Err(Refusal::of(
+                    "time",
+                    "this site starts only runs whose tests have a time limit",
+                ));
             };
-            most("a test of", window_ns, site.limits.time_ns)?;
+            most("a test would take", window_ns, site.limits.time_ns)?;
             data_ns = data_ns.saturating_add(warmup_ns).saturating_add(window_ns);
         }
         most("the run would take", data_ns, site.limits.duration_ns)?;
@@ -245,7 +255,7 @@ fn one_of(field: &'static str, asked: &str, list: &[String]) -> Result<String, R
         "" => list.first(),
         _ => list.iter().find(|known| *known == asked),
     };
-    let refusal = || Refusal::of(field, format!("this site allows {}", list.join(", ")));
+    let refusal = || Refusal::of(field, format!("this site allows only {}", list.join(", ")));
     found.cloned().ok_or_else(refusal)
 }
 
@@ -253,7 +263,7 @@ fn one_of(field: &'static str, asked: &str, list: &[String]) -> Result<String, R
 fn line(field: &'static str, text: &str, most: usize) -> Result<String, Refusal> {
     let text = text.trim();
     if text.chars().count() > most || text.contains(outside::steers) {
-        let what = format!("one line of at most {most} letters");
+        let what = format!("must be one line of at most {most} characters");
         return Err(Refusal::of(field, what));
     }
     Ok(text.to_owned())
@@ -328,7 +338,7 @@ mod tests {
         );
         assert_eq!(
             (asked.fabric.as_str(), asked.by.as_str()),
-            ("rack 7", "somebody")
+            ("rack 7", "unnamed")
         );
         let local = Fields {
             group: "local".to_owned(),

@@ -112,11 +112,12 @@ fn decide(
     let guard = &app.guard;
     let from = guard.origin(request.headers(), peer);
     if request.headers().get_all(header::HOST).iter().count() > 1 {
-        let what = "two names of a host in one request";
+        let what = "the request has more than one Host header";
         return Err((StatusCode::BAD_REQUEST, what));
     }
     if !guard.is_own_name(request.headers()) {
-        let what = "this name is none of ours (names = [...] in the site's file)";
+        let what =
+            "this site does not answer under this host name (add it to names in the site's file)";
         return Err((StatusCode::MISDIRECTED_REQUEST, what));
     }
     let mut asker = guard
@@ -124,7 +125,7 @@ fn decide(
         .map_err(|TooMany| (StatusCode::TOO_MANY_REQUESTS, TOO_MANY))?;
     if asker.has_wrong_token {
         tell(&asker, "wrong token");
-        return Err((StatusCode::UNAUTHORIZED, "this is not the token"));
+        return Err((StatusCode::UNAUTHORIZED, "wrong token"));
     }
     if let (Some(RemoteUser(user)), true) =
         (request.extensions().get(), app.queue.site.trust_remote_user)
@@ -137,15 +138,19 @@ fn decide(
     let is_read = is_reading(request.method());
     if path.starts_with("/api/") && !is_read && asker.is_known && !asker.has_token {
         // A browser sends sessions and passwords unasked, even for foreign pages. Only a program sends the token.
-        let what = "the API takes the token itself, and nothing that a browser sends unasked";
+        let what =
+            "the API needs the token itself (Authorization: Bearer), not a session or a password";
         return Err((StatusCode::UNAUTHORIZED, what));
     }
     let may_read = is_read && guard.may_read(request.headers(), peer, near);
     if !(asker.is_known || is_open || may_read) {
-        return Err((StatusCode::UNAUTHORIZED, "this needs the token"));
+        return Err((
+            StatusCode::UNAUTHORIZED,
+            "this request needs the site's token",
+        ));
     }
     if !is_read && !guard.is_from_here(request.headers()) {
-        let what = "this was sent from a page of somebody else";
+        let what = "a page of another site sent this request";
         return Err((StatusCode::FORBIDDEN, what));
     }
     request.extensions_mut().insert(asker);
@@ -159,7 +164,7 @@ async fn nothing(State(app): State<Arc<App>>, request: Request) -> Response {
 
 async fn other_method(State(app): State<Arc<App>>, method: Method, request: Request) -> Response {
     let is_api = request.uri().path().starts_with("/api/");
-    let what = format!("{method} is nothing that this page understands");
+    let what = format!("this page does not accept {method}");
     problem(&app, is_api, StatusCode::METHOD_NOT_ALLOWED, &what)
 }
 
@@ -176,7 +181,7 @@ impl Marked {
     /// Reads the fields of a request. Refuses `phases` if it is no number; ignores unknown fields.
     fn request(&self) -> Result<Fields, Refusal> {
         let of = |name: &str| self.fields.get(name).cloned().unwrap_or_default();
-        let no_number = |_| Refusal::of("phases", "a number");
+        let no_number = |_| Refusal::of("phases", "must be a number");
         let phases = of("phases");
         let phases = match phases.trim() {
             "" => None,
@@ -215,8 +220,7 @@ impl FromRequest<Arc<App>> for Own {
 }
 
 const TOO_MANY: &str = "too many wrong tokens: wait a minute";
-const FOREIGN: &str =
-    "this form is none of ours, or too old: go back, load the page again, and repeat it";
+const FOREIGN: &str = "this form is from another site or has expired: go back, reload the page and send the form again";
 
 async fn home(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -> Response {
     block_in_place(|| {
@@ -352,7 +356,7 @@ async fn log_in(
         }
         Ok(false) => {
             tell(&asker, "wrong token");
-            let what = "this is not the token";
+            let what = "wrong token";
             let page = pages::login(&app, &asker, run.as_ref(), Some(what));
             show(StatusCode::UNAUTHORIZED, page)
         }
@@ -364,7 +368,8 @@ async fn log_out(State(app): State<Arc<App>>, Own(asker, _): Own) -> Response {
     let now_ms = app.queue.now_ms();
     let closed = block_in_place(|| app.guard.close_session(&asker, now_ms, &app.base));
     let Ok(cookie) = closed else {
-        let what = "the end of this session cannot be kept (is the disk full?): it lasts until its time is over";
+        let what =
+            "cannot store the logout: the session stays valid until it expires (is the disk full?)";
         return problem(&app, false, StatusCode::INTERNAL_SERVER_ERROR, what);
     };
     let to = Redirect::to(&format!("{}/", app.base));

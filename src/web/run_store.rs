@@ -60,7 +60,7 @@ pub(crate) enum FolderError {
     #[error("results folder {}: it belongs to another user", .0.display())]
     Foreign(PathBuf),
     /// Other users can put anything in the place of a run.
-    #[error("results folder {}: its group or others may write to it (chmod -R go-w)", .0.display())]
+    #[error("results folder {}: its group or other users can write to it (chmod -R go-w)", .0.display())]
     Open(PathBuf),
 }
 
@@ -477,7 +477,7 @@ pub(super) mod tests {
                 assert_eq!(
                     why,
                     format!(
-                        "results folder {path}: its group or others may write to it (chmod -R go-w)"
+                        "results folder {path}: its group or other users can write to it (chmod -R go-w)"
                     )
                 );
             }
@@ -646,7 +646,7 @@ pub(super) mod tests {
         let state = run_store.state(&one, u64::MAX).unwrap();
         assert_eq!(
             (state.state, state.why.as_deref()),
-            (Stage::Cancelled, Some("it was cancelled"))
+            (Stage::Cancelled, Some("the run was cancelled"))
         );
         assert!(state.has("ANNA rack") && !state.has("anna rack8"));
         assert!(run_store.state(&TWO.parse().unwrap(), 0).is_none());

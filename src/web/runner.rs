@@ -34,7 +34,7 @@ const COMPLAINT: usize = 400;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeepError {
     /// The folder belongs to no requested run, or standard input has no request for it.
-    #[error("{} is no folder of a run that was asked for", .0.display())]
+    #[error("{} is not the folder of a requested run, or standard input has no request for it", .0.display())]
     NoRun(PathBuf),
     /// The folder of runs cannot be used.
     #[error(transparent)]
@@ -191,7 +191,7 @@ impl Own<'_> {
     fn wait(&self) -> Result<Option<File>, KeepError> {
         let fabric = &self.request.asked.fabric;
         let path = self.run_store.lock_of(fabric);
-        let fail = |error| KeepError::System("cannot hold the fabric", error);
+        let fail = |error| KeepError::System("cannot lock the fabric", error);
         let file = store::open_private(&path).map_err(fail)?;
         loop {
             if self.is_stopped() || self.run_store.is_cancelled(self.name) {

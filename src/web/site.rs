@@ -200,14 +200,14 @@ impl Site {
     pub(crate) fn lines(&self) -> Vec<String> {
         let limits = &self.limits;
         let rate = limits.rate_bits_per_s.map_or_else(
-            || "as fast as links go".to_owned(),
-            |rate| format!("{} Gbit/s a link", units::show_gbit(rate as f64 / 1e9)),
+            || "unlimited rate".to_owned(),
+            |rate| format!("{} Gbit/s per link", units::show_gbit(rate as f64 / 1e9)),
         );
         let mut lines = vec![
             format!("results    {}", self.results.display()),
             format!("token      {}", self.token_file.display()),
             format!(
-                "at most    {} a test, {} a run, {rate}; {} waiting, {} starts a minute",
+                "limits     {} per test, {} per run, {rate}; {} queued runs per fabric, {} starts per minute",
                 length(limits.time_ns),
                 length(limits.duration_ns),
                 limits.waiting,
@@ -227,7 +227,7 @@ impl Site {
             lines.push(format!("group      {name}: {words} (fabric {fabric})"));
         }
         if self.allow.free_hosts {
-            lines.push("hosts      any that is typed in".to_owned());
+            lines.push("hosts      users can enter any host name".to_owned());
         }
         lines
     }
@@ -270,12 +270,12 @@ type Wrong = (String, String);
 fn settle(written: Written, folder: &Path) -> Result<Site, Wrong> {
     let wrong = |key: &str, what: &str| (key.to_owned(), what.to_owned());
     if written.version != VERSION {
-        return Err(wrong("version", "this pipebench knows version 1"));
+        return Err(wrong("version", "this pipebench reads version 1 only"));
     }
     if written.groups.is_empty() && !written.allow.free_hosts {
         return Err(wrong(
             "groups",
-            "no group of hosts, and no free-hosts in [allow]: nothing could be started",
+            "no group of hosts, and [allow] has no free-hosts = true: this site allows no run (add [groups.NAME])",
         ));
     }
     let base = written.base;
@@ -284,20 +284,23 @@ fn settle(written: Written, folder: &Path) -> Result<Site, Wrong> {
     {
         return Err(wrong(
             "base",
-            "a path such as \"/pipebench\", without a slash at its end",
+            "must be a path such as \"/pipebench\", without a slash at its end",
         ));
     }
     let allow = written.allow;
     for (key, list) in [("patterns", &allow.patterns), ("profiles", &allow.profiles)] {
         if list.is_empty() {
-            return Err(wrong(key, "at least one"));
+            return Err(wrong(key, "name at least one"));
         }
         if let Some(bad) = list.iter().find(|word| !is_plain(word)) {
-            return Err((key.to_owned(), format!("{bad:?} is no name of one")));
+            return Err((
+                key.to_owned(),
+                format!("{bad:?} is not a valid name (letters, digits, : and -)"),
+            ));
         }
     }
     if allow.phases < 2 {
-        return Err(wrong("phases", "2 at least"));
+        return Err(wrong("phases", "must be at least 2"));
     }
     let results = folder.join(written.results);
     let token_file = written.token_file.map(|file| folder.join(file));
@@ -329,7 +332,7 @@ fn settle(written: Written, folder: &Path) -> Result<Site, Wrong> {
 fn limits_of(written: &WrittenLimits) -> Result<Limits, Wrong> {
     let time = |key: &str, text: &str| match units::parse_duration_ns(text) {
         Ok(ns) if ns >= SECOND_NS => Ok(ns),
-        Ok(_) => Err((key.to_owned(), "one second at least".to_owned())),
+        Ok(_) => Err((key.to_owned(), "must be at least one second".to_owned())),
         Err(error) => Err((key.to_owned(), error.to_string())),
     };
     let rate = written.rate.as_deref().map(units::parse_rate_bits);
@@ -347,17 +350,17 @@ fn limits_of(written: &WrittenLimits) -> Result<Limits, Wrong> {
 fn group_of(name: &str, written: WrittenGroup, folder: &Path) -> Result<Group, String> {
     let named = |text: &str| (1..=NAME_LENGTH).contains(&text.len()) && has_only(text, " ._-");
     if !named(name) {
-        return Err("a name has letters, digits, blanks and any of ._-, at most 64".to_owned());
+        return Err("a group name has 1 to 64 letters, digits, spaces or any of ._-".to_owned());
     }
     let hosts = match (written.hosts, written.hostfile) {
         (Some(hosts), None) => format!("--hosts={hosts}"),
         (None, Some(file)) => format!("--hostfile={}", folder.join(file).display()),
-        _ => return Err("either hosts or hostfile".to_owned()),
+        _ => return Err("give either hosts or hostfile".to_owned()),
     };
     let fabric = written.fabric.unwrap_or_else(|| name.to_owned());
     if !named(&fabric) {
         return Err(format!(
-            "fabric {fabric:?}: letters, digits, blanks and any of ._-, at most 64"
+            "fabric {fabric:?}: a fabric name has 1 to 64 letters, digits, spaces or any of ._-"
         ));
     }
     Ok(Group {
@@ -426,7 +429,7 @@ pub(crate) mod tests {
             ),
             (
                 format!("{head}[groups.a]\n"),
-                "web.toml:3: a: either hosts or hostfile",
+                "web.toml:3: a: give either hosts or hostfile",
             ),
             (
                 format!("{head}{group}[limits]\ntime = \"x\"\n"),

@@ -160,18 +160,20 @@ impl State {
 }
 
 /// Reason shown for a run whose runner disappeared.
-pub(super) const LOST: &str = "it broke off: whatever saw to it is gone";
+pub(super) const LOST: &str = "the run aborted: its runner process is gone";
 
 /// Explains how a run ended, as a sentence. `None` when it ended unasked and without error messages.
 pub(super) fn why(outcome: &Outcome) -> Option<String> {
     let how = match outcome.how {
         How::Ended => None,
-        How::Failed => Some("it could not be seen to"),
-        How::Cancelled => Some("it was cancelled"),
-        How::Limit => Some("it was ended: it had taken longer than this site allows"),
-        How::Server => Some("it was ended with the server"),
+        How::Failed => Some("pipebench could not start or watch the run"),
+        How::Cancelled => Some("the run was cancelled"),
+        How::Limit => Some("pipebench ended the run: it took longer than this site allows"),
+        How::Server => Some("the run ended early: its server stopped"),
         How::Lost => Some(LOST),
-        How::Lapsed => Some("it was never started: nobody saw to it for too long"),
+        How::Lapsed => {
+            Some("the run never started: an hour after its request it had no runner process")
+        }
     };
     let complaint = outcome.complaint.as_deref();
     match (how, complaint) {

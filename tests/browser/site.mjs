@@ -51,12 +51,12 @@ const start = async ({ page, look }, time) => {
   await logIn(page);
   await look("home");
   await page.getByLabel("Hosts").selectOption("here");
-  await page.getByLabel("Time of a test").fill("9h");
-  await page.getByLabel("What for").fill("new cable <b>at</b> Eth1/8");
+  await page.getByLabel("Time per test").fill("9h");
+  await page.getByLabel("Purpose").fill("new cable <b>at</b> Eth1/8");
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByRole("alert").waitFor();
   await look("refused");
-  await page.getByLabel("Time of a test").fill(time);
+  await page.getByLabel("Time per test").fill(time);
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByRole("heading", { name: /Loads this machine with 3 nodes/ }).waitFor();
   await look("question");
@@ -142,7 +142,7 @@ await keys.look("keyboard");
 for (const [width, colorScheme] of [["desk", "light"], ["phone", "dark"]]) {
   const reader = await open(width, colorScheme);
   await reader.page.goto(`${url}/runs`);
-  await reader.page.getByLabel("Words").fill("cable Eth1/8 cancelled");
+  await reader.page.getByLabel("Search words").fill("cable Eth1/8 cancelled");
   await reader.page.getByRole("button", { name: "Search" }).click();
   await reader.page.waitForURL(/q=/);
   await reader.look("runs");

@@ -10,7 +10,7 @@
 
   const stageOf = (state) => {
     if (state.state === "queued") {
-      return state.before > 0 ? `waiting: ${state.before} before it, ${state.behind} the first` : "waiting for its turn";
+      return state.before > 0 ? `queued: ${state.before} ahead, first ${state.behind}` : "queued: next to start";
     }
     return (state.live && state.live.stage) || "starting";
   };
@@ -64,7 +64,7 @@
         cell.title = `${names[from]} to ${names[to]}: ${gbit(rate)} Gbit/s`;
       }
     }));
-    put("slowest", least ? `slowest: ${names[least.from]} to ${names[least.to]}, ${gbit(least.rate)} Gbit/s` : "");
+    put("slowest", least ? `slowest pair: ${names[least.from]} to ${names[least.to]}, ${gbit(least.rate)} Gbit/s` : "");
   };
 
   const draw = (state) => {

@@ -35,7 +35,7 @@ pub(crate) fn compare(
     };
     let body = html! {
         h1 { "Compare two runs" }
-        @if runs.len() < 2 { p { "There must be two runs with a record." } } @else {
+        @if runs.len() < 2 { p { "A comparison needs two runs with a record." } } @else {
             form .fields action={ (app.base) "/compare" } {
                 (choice("before", "Before", chosen(0)))
                 (choice("now", "Now", chosen(1)))
@@ -57,12 +57,12 @@ fn beside(app: &App, both: &Comparison) -> Markup {
             }
         }
         @for text in &both.faults { p { (text) } }
-        @if !both.new.is_empty() { p .complaint { "New: " (both.new.join(", ")) } }
+        @if !both.new.is_empty() { p .complaint { "New faults: " (both.new.join(", ")) } }
         @if !both.conditions.is_empty() {
             h3 { "Conditions that differ" }
             ul { @for text in &both.conditions { li { (text) } } }
         }
         (changes(both, MOST_ROWS))
-        @if both.rows.len() > MOST_ROWS { p .note { (both.rows.len() - MOST_ROWS) " more: pipebench compare." } }
+        @if both.rows.len() > MOST_ROWS { p .note { (both.rows.len() - MOST_ROWS) " more rows: pipebench compare prints them." } }
     }
 }

@@ -13,14 +13,14 @@ pub(crate) fn list(app: &App, asker: &Asker, words: &str, found: &[State], more:
     let body = html! {
         h1 { "Runs" }
         form .search role="search" action={ (app.base) "/runs" } {
-            label .unseen for="q" { "Words" }
-            input #q type="search" name="q" value=(words) maxlength="200" placeholder="name, hosts, verdict, who, what for";
+            label .unseen for="q" { "Search words" }
+            input #q type="search" name="q" value=(words) maxlength="200" placeholder="run name, hosts, verdict, person, purpose";
             button { "Search" }
         }
         @if found.is_empty() {
-            p { @if words.is_empty() { "No runs yet." } @else { "No run has all of these words." } }
+            p { @if words.is_empty() { "No runs yet." } @else { "No run matches all of these words." } }
         } @else { (rows(app, found)) }
-        @if more { p .note { "There are more: search for words of theirs." } }
+        @if more { p .note { "More runs match: add search words to narrow the list." } }
     };
     page(app, asker, "Runs", None, body)
 }

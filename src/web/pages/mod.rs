@@ -49,7 +49,7 @@ fn page(app: &App, asker: &Asker, title: &str, refresh: Option<u32>, body: Marku
                 @if app.event_hub.is_some() { script src={ (base) "/assets/live.js" } defer {} }
             }
             body {
-                a .skip href="#content" { "to the content" }
+                a .skip href="#content" { "Skip to content" }
                 nav aria-label="pages" {
                     a .home href={ (base) "/" } { "pipebench" }
                     a href={ (base) "/runs" } { "Runs" }
@@ -77,11 +77,11 @@ fn mark(app: &App, asker: &Asker) -> Markup {
 /// Error page.
 pub(super) fn problem(app: &App, status: u16, what: &str) -> Markup {
     let body = html! {
-        h1 { "Not done" }
+        h1 { "Request failed" }
         p role="alert" .complaint { (what) " (" (status) ")." }
-        p { a href={ (app.base) "/" } { "To the first page" } }
+        p { a href={ (app.base) "/" } { "Back to the start page" } }
     };
-    page(app, &Asker::default(), "Not done", None, body)
+    page(app, &Asker::default(), "Request failed", None, body)
 }
 
 /// Login page, which asks for the token. `run` is the run to show after the login.
@@ -93,7 +93,7 @@ pub(super) fn login(
 ) -> Markup {
     let body = html! {
         h1 { "Log in" }
-        p .note { "Starting and cancelling runs needs this site's token. Ask the person who runs the site: the token is in the file that web.toml names." }
+        p .note { "You need this site's token to start or cancel a run. Ask the person who runs the site: web.toml names the file that holds the token." }
         @if let Some(complaint) = complaint { p role="alert" .complaint { (complaint) "." } }
         form .fields method="post" action={ (app.base) "/login" } {
             @if let Some(run) = run { input type="hidden" name="run" value=(run); }
@@ -108,7 +108,7 @@ pub(super) fn login(
 /// Badge of a run: its verdict, or its stage.
 fn badge(state: &State) -> Markup {
     let (class, word) = match (state.state, state.verdict) {
-        (Stage::Queued, _) => ("none", "waiting".to_owned()),
+        (Stage::Queued, _) => ("none", "queued".to_owned()),
         (Stage::Running, _) => ("busy", "running".to_owned()),
         (Stage::Cancelled, _) => ("none", "cancelled".to_owned()),
         (Stage::Failed, _) => ("fail", "failed".to_owned()),

@@ -26,10 +26,10 @@ pub(crate) fn run(app: &App, asker: &Asker, state: &State) -> Markup {
         p .what { (state.what) @if !state.note.is_empty() { " - " (state.note) } }
         @if is_over { (ended(&own, state)) } @else { (going_on(app, asker, &own, state)) }
         dl {
-            dt { "asked for by" } dd { (state.by) }
-            @if let Some(at) = state.asked_ms { dt { "asked for" } dd { (date(at)) } }
-            @if let Some(at) = state.began_ms { dt { "began" } dd { (date(at)) } }
-            @if let Some(ms) = state.data_ms { dt { "data planned for" } dd { (show_age(ms.div_ceil(1000))) } }
+            dt { "requested by" } dd { (state.by) }
+            @if let Some(at) = state.asked_ms { dt { "requested" } dd { (date(at)) } }
+            @if let Some(at) = state.began_ms { dt { "started" } dd { (date(at)) } }
+            @if let Some(ms) = state.data_ms { dt { "planned data time" } dd { (show_age(ms.div_ceil(1000))) } }
             @if let Some(code) = state.exit_code { dt { "exit code" } dd { (code) } }
         }
     };
@@ -54,15 +54,15 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
     let events = app.event_hub.is_some().then(|| format!("{own}/events"));
     html! {
         @if app.event_hub.is_some() {
-            noscript { p .note { "Without scripts this page stands still: load it again." } }
+            noscript { p .note { "This page needs JavaScript to update itself. Reload it to see new figures." } }
         }
-        section #live aria-label="what goes on" data-events=[events] data-state=(state.state) {
+        section #live aria-label="live figures" data-events=[events] data-state=(state.state) {
             p #stage aria-live="polite" { (stage_text(state, &live)) }
-            progress #progress max="1" value=(part(state, &live)) aria-label="part of the time" {}
+            progress #progress max="1" value=(part(state, &live)) aria-label="share of the planned time" {}
             ul .tiles {
                 li { b #total { (show_gbit(total as f64 / 1e9)) } span { "Gbit/s received by all nodes" } }
                 li { b #least { @match least { Some((rate, _)) => { (show_gbit(*rate as f64 / 1e9)) } None => { "-" } } }
-                    span { "Gbit/s, the least: " span #leastname { @if let Some((_, name)) = least { (name) } } } }
+                    span { "Gbit/s, slowest node: " span #leastname { @if let Some((_, name)) = least { (name) } } } }
                 li { b #test { @match &live.test { Some(test) => { "test " (test.number) " of " (test.of) } None => { "-" } } }
                     span #what { (live.test.as_ref().map_or("", |test| test.what.as_str())) } }
             }
@@ -70,7 +70,7 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
             (course(&live))
             p #scale .note { (scale(&live)) }
             h2 { "Pairs" }
-            p .note { "Gbit/s in the last second: rows send, columns receive. Blue is near the fastest, red is slow beside it." }
+            p .note { "Gbit/s in the last second. Rows send, columns receive. Blue: at least 80 % of the fastest pair; orange: 70 to 80 %; red: less." }
             div .wide { (matrix(&live)) }
             p #slowest .note { (slowest(&live)) }
         }
@@ -83,9 +83,9 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
 fn stage_text(state: &State, live: &Live) -> String {
     match (state.state, state.before, &state.behind) {
         (Stage::Queued, Some(before @ 1..), Some(first)) => {
-            format!("waiting: {before} before it, {first} the first")
+            format!("queued: {before} ahead, first {first}")
         }
-        (Stage::Queued, ..) => "waiting for its turn".to_owned(),
+        (Stage::Queued, ..) => "queued: next to start".to_owned(),
         _ if live.stage.is_empty() => "starting".to_owned(),
         _ => live.stage.clone(),
     }
@@ -133,7 +133,7 @@ fn slowest(live: &Live) -> String {
     let name = |node: usize| live.nodes.get(node).map_or("", String::as_str);
     cells.min().map_or_else(String::new, |(rate, from, to)| {
         let (from, to, rate) = (name(from), name(to), show_gbit(rate as f64 / 1e9));
-        format!("slowest: {from} to {to}, {rate} Gbit/s")
+        format!("slowest pair: {from} to {to}, {rate} Gbit/s")
     })
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn home(
 ) -> Markup {
     let body = html! {
         @if !under_way.is_empty() {
-            h2 { "Under way" }
+            h2 { "Queued and running" }
             (rows(app, under_way))
         }
         h1 { "Start a run" }
@@ -32,7 +32,7 @@ pub(crate) fn home(
             p { a .button href={ (app.base) "/login" } { "Log in to start a run" } }
         }
         @if !latest.is_empty() {
-            h2 { "Latest" }
+            h2 { "Latest results" }
             (rows(app, latest))
         }
     };
@@ -61,13 +61,13 @@ fn form(app: &App, asker: &Asker, fields: &Fields, refusal: Option<&Refusal>) ->
         }
     };
     let most = length(site.limits.time_ns);
-    let time_hint = format!("as the profile says; at most {most}");
+    let time_hint = format!("default: set by the profile; at most {most}");
     let rate_hint = match site.limits.rate_bits_per_s {
         Some(most) => format!(
-            "at most {} Gbit/s, and so much if nothing is said",
+            "at most {} Gbit/s, which is also the default",
             show_gbit(most as f64 / 1e9)
         ),
-        None => "as fast as links go".to_owned(),
+        None => "default: unlimited".to_owned(),
     };
     let phases = fields.phases.unwrap_or(2);
     html! {
@@ -79,21 +79,21 @@ fn form(app: &App, asker: &Asker, fields: &Fields, refusal: Option<&Refusal>) ->
             @if !groups.is_empty() {
                 label for="group" { "Hosts" }
                 select #group name="group" aria-invalid=[wrong("group").map(|_| "true")] {
-                    @if site.allow.free_hosts { option value="" selected[fields.group.is_empty()] { "named below" } }
+                    @if site.allow.free_hosts { option value="" selected[fields.group.is_empty()] { "enter host names below" } }
                     @for one in &groups { option value=(one) selected[*one == fields.group] { (one) } }
                 }
                 (complaint(wrong("group")))
             }
-            @if site.allow.free_hosts { (text("hosts", "Names of hosts", &fields.hosts, "n1,n2 or n[01-16]", 4096)) }
+            @if site.allow.free_hosts { (text("hosts", "Host names", &fields.hosts, "n1,n2 or n[01-16]", 4096)) }
             (choice("profile", "Profile", &site.allow.profiles, &fields.profile))
             (choice("pattern", "Pattern", &site.allow.patterns, &fields.pattern))
             label for="phases" { "Phases" }
             input #phases name="phases" type="number" min="2" max=(site.allow.phases) value=(phases) required aria-invalid=[wrong("phases").map(|_| "true")];
             (complaint(wrong("phases")))
-            (text("time", "Time of a test", &fields.time, &time_hint, 12))
-            (text("rate", "Rate of a link", &fields.rate, &rate_hint, 12))
-            (text("by", "Your name", &fields.by, "so that others know whom to ask", 64))
-            (text("note", "What for", &fields.note, "such as: new cable at Eth1/8", 200))
+            (text("time", "Time per test", &fields.time, &time_hint, 12))
+            (text("rate", "Rate per link", &fields.rate, &rate_hint, 12))
+            (text("by", "Your name", &fields.by, "shown to other users of this site", 64))
+            (text("note", "Purpose", &fields.note, "for example: new cable at Eth1/8", 200))
             button { "Continue" }
         }
     }
@@ -130,9 +130,9 @@ pub(crate) fn question(
     let body = html! {
         h1 { (offer.extent.question()) }
         p { (offer.asked.what) ". " (tests(offer.extent.tests)) }
-        p .note { "Traffic of others on these ports will suffer. Starting hosts and draining links come on top of the time; suspects are measured once more." }
+        p .note { "The run slows down all other traffic on these ports. It takes longer than this time: pipebench also starts the hosts, drains the links and retests suspects." }
         @if let Some(first) = before.first() {
-            p .notice { "Not at once: " (before.len()) " before it, " a href={ (app.base) "/runs/" (first.name) } { (first.name) } " by " (first.by) " the first." }
+            p .notice { "This run will be queued: " (before.len()) " ahead, first " a href={ (app.base) "/runs/" (first.name) } { (first.name) } " by " (first.by) "." }
         }
         form method="post" action={ (app.base) "/start" } {
             (mark(app, asker))
@@ -145,7 +145,7 @@ pub(crate) fn question(
             a .button .plain href={ (app.base) "/" } { "Back" }
         }
     };
-    page(app, asker, "Start it?", None, body)
+    page(app, asker, "Start this run?", None, body)
 }
 
 fn tests(count: usize) -> String {
