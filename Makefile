@@ -1,4 +1,4 @@
-# What is done often, in a word. CONTRIBUTING.md and docs/release.md tell the rest.
+# What is done often, in a word. CONTRIBUTING.md and docs/dev/release.md tell the rest.
 
 host := $(shell rustc -vV | sed -n 's/^host: //p')
 executable := $(or $(CARGO_TARGET_DIR),target)/$(host)/release/pipebench

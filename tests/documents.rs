@@ -514,7 +514,7 @@ fn links_between_the_pages_lead_somewhere() {
 
 #[test]
 fn the_architecture_page_is_short_and_names_what_exists() {
-    let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
+    let page = fs::read_to_string(root().join("docs/dev/architecture.md")).expect("the page");
     let lines = page.lines().count();
     assert!(lines <= 320, "{lines} lines, the limit is 320");
     let mut there = Vec::new();
@@ -668,7 +668,7 @@ fn the_example_of_two_networks_runs_where_there_is_one() {
 /// Every row of the fault table names existing tests, and the table lists every fault test.
 #[test]
 fn the_fault_table_and_the_tests_of_faults_name_each_other() {
-    let page = fs::read_to_string(root().join("docs/reliability.md")).expect("the page");
+    let page = fs::read_to_string(root().join("docs/dev/faults.md")).expect("the page");
     let rows = page
         .lines()
         .filter(|line| line.starts_with("| ") && line.contains(".rs`"));
