@@ -16,6 +16,7 @@ test: # All that must hold before a change goes in.
 
 golden: # Writes anew what tests compare with; review the difference.
 	PIPEBENCH_GOLDEN=rewrite cargo test --test golden --test release
+	PIPEBENCH_GOLDEN=rewrite cargo test --test documents the_pages_show
 	git diff --stat
 
 clean-dist:
