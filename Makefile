@@ -1,4 +1,4 @@
-# What is done often, in a word. CONTRIBUTING.md and docs/release.md tell the rest.
+# What is done often, in a word. CONTRIBUTING.md and docs/dev/release.md tell the rest.
 
 host := $(shell rustc -vV | sed -n 's/^host: //p')
 executable := $(or $(CARGO_TARGET_DIR),target)/$(host)/release/pipebench
@@ -16,6 +16,7 @@ test: # All that must hold before a change goes in.
 
 golden: # Writes anew what tests compare with; review the difference.
 	PIPEBENCH_GOLDEN=rewrite cargo test --test golden --test release
+	PIPEBENCH_GOLDEN=rewrite cargo test --test documents the_pages_show
 	git diff --stat
 
 clean-dist:

@@ -5,7 +5,7 @@
 //! cargo bench --bench ways -- 3 discard workers    # 3 rounds of these
 //! ```
 //!
-//! Prints tables for docs/performance.md: medians of the rate and of the CPU time per gigabyte over all links, and ratios to
+//! Prints tables for docs/dev/performance.md: medians of the rate and of the CPU time per gigabyte over all links, and ratios to
 //! the first way, paired round by round. The table of `start` shows processes, time until data can flow, and memory, by the
 //! number of nodes on this machine.
 

@@ -32,7 +32,7 @@ const RECORDS: [&str; 6] = [
     "not-as-ordered",
     "two-hosts",
 ];
-/// Exit codes of docs/reliability.md; none of them is a defect of the program.
+/// Exit codes of README.md; none of them is a defect of the program.
 const CODES: [i32; 8] = [0, 1, 2, 3, 10, 11, 20, 30];
 
 /// A command that reads one kind of file.

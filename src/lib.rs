@@ -1,6 +1,6 @@
 //! pipebench loads every port of a switch at once from ordinary hosts over ordinary sockets.
 //!
-//! `docs/architecture.md` describes the course of a run, the layers, and where to start for a change.
+//! `docs/dev/architecture.md` describes the course of a run, the layers, and where to start for a change.
 
 // Rooms are private, so that the compiler finds what nothing uses; what only the web uses is no mistake without it.
 #![cfg_attr(feature = "internals", warn(unreachable_pub))]

@@ -16,25 +16,21 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Names and texts of README, CONTRIBUTING and the pages of docs/.
+/// Paths below the repository and texts of README, CONTRIBUTING and the pages of docs/.
 fn pages() -> Vec<(String, String)> {
-    let mut paths = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
-    for entry in fs::read_dir(root().join("docs")).expect("docs/") {
-        let path = entry.expect("a readable folder").path();
-        if path.extension().is_some_and(|extension| extension == "md") {
-            paths.push(path);
-        }
-    }
+    let mut found = Vec::new();
+    collect_paths(&root().join("docs"), &mut found);
+    found.retain(|path| path.ends_with(".md"));
+    assert!(found.len() >= 17, "only {} pages of docs/", found.len());
+    let mut paths: Vec<PathBuf> = found.into_iter().map(PathBuf::from).collect();
+    paths.extend([root().join("README.md"), root().join("CONTRIBUTING.md")]);
     paths.sort();
     paths
         .into_iter()
         .map(|path| {
-            let name = path
-                .file_name()
-                .expect("a name")
-                .to_string_lossy()
-                .into_owned();
-            (name, fs::read_to_string(&path).expect("a readable page"))
+            let name = path.strip_prefix(root()).expect("below the root");
+            let text = fs::read_to_string(&path).expect("a readable page");
+            (name.to_string_lossy().into_owned(), text)
         })
         .collect()
 }
@@ -413,7 +409,7 @@ fn expect_examples(help: &str, least: usize) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Exit codes and their meanings, from a table of two columns.
+/// Exit codes and their meanings, from the table of two columns in the help.
 fn exit_codes(table: &[&str]) -> BTreeSet<String> {
     let mut codes = BTreeSet::new();
     for line in table {
@@ -443,12 +439,39 @@ fn the_exit_codes_of_the_documents_are_those_of_the_help() {
         .collect();
     let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
     let section = readme
-        .split("\n## Exit codes\n")
+        .split("\n## Verdicts and exit codes\n")
         .nth(1)
         .expect("the section");
     let section = section.split("\n## ").next().expect("its end");
-    assert_eq!(exit_codes(&fenced(section, &["text"])), exit_codes(&listed));
+    // A row: code, meaning, verdict words. The first one is the heading.
+    let rows = section.lines().filter(|line| line.starts_with("| "));
+    let rows: Vec<Vec<&str>> = rows
+        .skip(1)
+        .map(|row| {
+            row.trim_matches('|')
+                .splitn(3, '|')
+                .map(str::trim)
+                .collect()
+        })
+        .collect();
+    let shown: BTreeSet<String> = rows
+        .iter()
+        .map(|row| format!("{} {}", row[0], row[1]))
+        .collect();
+    assert_eq!(shown, exit_codes(&listed));
     assert!(exit_codes(&listed).contains("20 run invalid, or a peer was lost or timed out"));
+    for (code, word) in [
+        ("0", "PASS"),
+        ("0", "NOT JUDGED"),
+        ("1", "FAIL"),
+        ("3", "UNDECIDED"),
+        ("3", "HOST-LIMITED"),
+        ("20", "INVALID"),
+    ] {
+        let row = rows.iter().find(|row| row[0] == code).expect("a row");
+        let explained = format!("`{word}`: ");
+        assert!(row[2].contains(&explained), "{code}: no {word}");
+    }
 }
 
 #[test]
@@ -492,31 +515,48 @@ fn collect_fields(value: &serde_json::Value, fields: &mut BTreeSet<String>) {
 #[test]
 fn links_between_the_pages_lead_somewhere() {
     for (name, page) in pages() {
-        let folder = if root().join("docs").join(&name).exists() {
-            root().join("docs")
-        } else {
-            root()
-        };
+        let path = root().join(&name);
+        let folder = path.parent().expect("a folder");
         for (at, _) in page.match_indices("](") {
             let target: String = page[at + 2..]
                 .chars()
                 .take_while(|letter| *letter != ')')
                 .collect();
-            if !target.starts_with("http") {
-                assert!(
-                    folder.join(&target).exists(),
-                    "{name}: {target} is not there"
-                );
+            if target.starts_with("http") {
+                continue;
+            }
+            let (file, heading) = target.split_once('#').unwrap_or((target.as_str(), ""));
+            let file = match file {
+                "" => path.clone(),
+                file => folder.join(file),
+            };
+            assert!(file.exists(), "{name}: {target} is not there");
+            if !heading.is_empty() {
+                let text = fs::read_to_string(&file).expect("a readable page");
+                let found = text.lines().any(|line| anchor(line) == heading);
+                assert!(found, "{name}: {target}: no such heading");
             }
         }
     }
 }
 
+/// Anchor of a heading, as GitHub makes it; empty for other lines.
+fn anchor(line: &str) -> String {
+    let Some((_, title)) = line.split_once("# ").filter(|_| line.starts_with('#')) else {
+        return String::new();
+    };
+    let kept = |letter: char| letter.is_alphanumeric() || " -_".contains(letter);
+    let title = title
+        .to_lowercase()
+        .replace(|letter: char| !kept(letter), "");
+    title.replace(' ', "-")
+}
+
 #[test]
 fn the_architecture_page_is_short_and_names_what_exists() {
-    let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
-    let lines = page.lines().count();
-    assert!(lines <= 320, "{lines} lines, the limit is 320");
+    let page = fs::read_to_string(root().join("docs/dev/architecture.md")).expect("the page");
+    let words = page.split_whitespace().count();
+    assert!(words <= 5300, "{words} words, the limit is 5300");
     let mut there = Vec::new();
     for folder in ["src", "latency/src", "launcher/src", "numbers/src", "tests"] {
         collect_paths(&root().join(folder), &mut there);
@@ -544,14 +584,76 @@ fn collect_paths(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// The readme shows the stored run, so it shows the output of this version.
+/// The pages show what stored runs print, so they show the output of this version: whole files, or their first lines.
+/// `make golden` sets PIPEBENCH_GOLDEN=rewrite, and the blocks are written anew.
 #[test]
-fn the_readme_shows_what_the_program_prints() {
-    let golden = root().join("tests/golden/one-host");
-    let read = |name: &str| fs::read_to_string(golden.join(name)).expect("a stored document");
-    let shown = read("header.txt") + "\n" + &read("summary.txt");
+fn the_pages_show_what_the_program_prints() {
+    let rewrites = std::env::var("PIPEBENCH_GOLDEN").is_ok_and(|word| word == "rewrite");
+    let mut seen = Vec::new();
+    for (name, page) in pages() {
+        let mut parts = page.split("<!-- shows ");
+        let mut made = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (what, rest) = part.split_once(" -->\n```text\n").expect("a block");
+            let (_, after) = rest.split_once("```\n<!-- end -->\n").expect("its end");
+            let (lines, file) = match what.split_once(" lines of ") {
+                Some((lines, file)) => (lines.parse().expect("a number"), file),
+                None => (usize::MAX, what),
+            };
+            let stored = fs::read_to_string(root().join(file)).expect("a stored document");
+            let shown: String = stored.split_inclusive('\n').take(lines).collect();
+            made += &format!("<!-- shows {what} -->\n```text\n{shown}```\n<!-- end -->\n{after}");
+            seen.push((name.clone(), what.to_owned()));
+        }
+        if rewrites && made != page {
+            fs::write(root().join(&name), made).expect("a writable page");
+        } else {
+            assert!(made == page, "{name} is not up to date (make golden)");
+        }
+    }
+    for (name, what) in [
+        (
+            "README.md",
+            "8 lines of tests/golden/slow-receiver/summary.txt",
+        ),
+        ("docs/report.md", "tests/golden/one-host/header.txt"),
+        ("docs/report.md", "tests/golden/one-host/summary.txt"),
+    ] {
+        let wanted = (name.to_owned(), what.to_owned());
+        assert!(seen.contains(&wanted), "{name} does not show {what}");
+    }
+}
+
+/// Figures of the readme's section on trust are those of the page that the measurements are written to.
+#[test]
+fn the_readme_quotes_the_page_of_truth() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).expect(name);
+    let (readme, truth) = (read("README.md"), read("docs/truth.md"));
+    let truth: Vec<&str> = truth.split_whitespace().collect();
+    let truth = truth.join(" ");
+    let section = readme
+        .split("\n## Can you trust it?\n")
+        .nth(1)
+        .expect("the section");
+    let section = section.split("\n## ").next().expect("its end");
+    let words: Vec<&str> = section.split_whitespace().collect();
+    let is_number = |word: &str| word.parse::<u32>().is_ok();
+    let mut quoted = 0;
+    for three in words.windows(3) {
+        if is_number(three[0]) && three[1] == "of" && is_number(three[2]) {
+            let figure = three.join(" ");
+            assert!(truth.contains(&figure), "docs/truth.md: no {figure:?}");
+            quoted += 1;
+        }
+    }
+    assert!(quoted >= 3, "only {quoted} figures");
+}
+
+#[test]
+fn a_readme_is_short() {
     let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
-    assert!(readme.contains(&shown), "README.md should show\n{shown}");
+    let lines = readme.lines().count();
+    assert!(lines <= 130, "{lines} lines, the limit is 130");
 }
 
 #[test]
@@ -668,7 +770,7 @@ fn the_example_of_two_networks_runs_where_there_is_one() {
 /// Every row of the fault table names existing tests, and the table lists every fault test.
 #[test]
 fn the_fault_table_and_the_tests_of_faults_name_each_other() {
-    let page = fs::read_to_string(root().join("docs/reliability.md")).expect("the page");
+    let page = fs::read_to_string(root().join("docs/dev/faults.md")).expect("the page");
     let rows = page
         .lines()
         .filter(|line| line.starts_with("| ") && line.contains(".rs`"));

@@ -1,6 +1,6 @@
 //! Fault tests on one machine: every kind of process killed at every stage, stopped processes, and strangers at the ports.
 //! Each test checks the first line, the exit code, the partial record, the cleanup, and the time to end.
-//! `docs/reliability.md` has the table of these tests.
+//! `docs/dev/faults.md` has the table of these tests.
 
 mod whole;
 

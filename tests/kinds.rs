@@ -1,4 +1,4 @@
-//! Every kind of work has every ability, as the table in docs/architecture.md says: this runs each kind and tries each cell.
+//! Every kind of work has every ability, as the table in docs/dev/architecture.md says: this runs each kind and tries each cell.
 
 mod whole;
 
@@ -106,9 +106,9 @@ fn run_of(folder: &Path) -> PathBuf {
     runs.remove(0)
 }
 
-/// Cells of the table in docs/architecture.md, by ability and kind.
+/// Cells of the table in docs/dev/architecture.md, by ability and kind.
 fn table() -> BTreeMap<(String, String), String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/dev/architecture.md");
     let text = std::fs::read_to_string(path).expect("the document");
     let cells = |line: &str| -> Vec<String> {
         let line = line.trim_matches('|');

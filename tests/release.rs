@@ -177,7 +177,7 @@ const OLD_COPIES: [(&str, &str); 7] = [
     ("syn", "macros of maud and zerocopy, while building"),
 ];
 
-/// docs/release.md says why they stay. A new one is a decision, and so is a crate that comes from elsewhere than a registry.
+/// docs/dev/release.md says why they stay. A new one is a decision, and so is a crate that comes from elsewhere than a registry.
 #[test]
 fn crates_come_from_a_registry_and_old_copies_are_the_known_ones() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).expect("Cargo.lock");
@@ -200,7 +200,7 @@ fn crates_come_from_a_registry_and_old_copies_are_the_known_ones() {
     let several = versions.iter().filter(|(_, count)| **count > 1);
     let several: Vec<&str> = several.map(|(name, _)| *name).collect();
     assert_eq!(several, OLD_COPIES.map(|(name, _)| name));
-    let page = fs::read_to_string(root().join("docs/release.md")).expect("the page");
+    let page = fs::read_to_string(root().join("docs/dev/release.md")).expect("the page");
     for (name, by) in OLD_COPIES {
         assert!(page.contains(&format!("| {name} | {by} |")), "{name}");
     }

@@ -44,7 +44,7 @@ fn record_of(words: &[&str]) -> Record {
     })
 }
 
-/// Processes of a node as docs/architecture.md has them; --dry-run must say the same.
+/// Processes of a node as docs/dev/architecture.md has them; --dry-run must say the same.
 fn processes_per_node(
     (nodes, phases, streams): (usize, usize, usize),
     path: &str,

@@ -3,7 +3,7 @@
 //! ```sh
 //! cargo bench --bench peers                           # every case, 7 rounds, about half an hour
 //! cargo bench --bench peers -- 3 2n2p 1n3p            # 3 rounds of two cases
-//! cargo bench --bench peers -- --window 4 --write     # windows of 4 s; the tables go into docs/performance.md
+//! cargo bench --bench peers -- --window 4 --write     # windows of 4 s; the tables go into docs/dev/performance.md
 //! ```
 //!
 //! Needs root: it builds private networks (tests/lab), so that nothing of it is visible from outside, and a sysctl sets the

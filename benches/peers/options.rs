@@ -10,7 +10,7 @@ pub struct Options {
     pub window: Duration,
     /// Names of selected cases; empty selects all cases.
     cases: Vec<String>,
-    /// True if the tables go into docs/performance.md.
+    /// True if the tables go into docs/dev/performance.md.
     pub write: bool,
 }
 

@@ -2,7 +2,7 @@
 //! number of links per pair, and congestion control.
 //!
 //! They are settled twice: before a run starts, from what is known then, for `--dry-run` and the header; and again after the hosts have
-//! reported their resources. docs/performance.md has the measurements for the numbers.
+//! reported their resources. docs/dev/performance.md has the measurements for the numbers.
 
 use super::size::{self, PROCESS_BYTES, product};
 use super::{BLOCK_BYTES, Bound, Coupling, Datapath, Pattern, Test, Workers};

@@ -2,7 +2,7 @@
 //!
 //! A block that is sent, received and sent again on one core stays in that core's cache. So the two ends of a link and the next sender of its
 //! blocks belong together: these are all links of a chain whose nodes share a host. Where too few chains exist for that, the two ends of a
-//! link belong together. docs/performance.md has the measurements.
+//! link belong together. docs/dev/performance.md has the measurements.
 
 use super::lanes::{self, Lane};
 use super::{Assignment, Pin, Relay};

@@ -1,6 +1,6 @@
 //! Fault tests between hosts: a process killed at every stage, a cut session, a pulled cable, a host that dies while
 //! links connect, slow ports, and hosts that share a folder, print text at login or have another architecture.
-//! `docs/reliability.md` has the table of these tests.
+//! `docs/dev/faults.md` has the table of these tests.
 
 use std::cell::Cell;
 use std::fs;
@@ -46,7 +46,7 @@ fn expect(what: &str, finished: &Finished, code: i32, words: &[&str]) {
     let mut lines = finished.stderr.lines();
     let first = lines.find(|line| line.starts_with("pipebench: "));
     let first = first.unwrap_or_default();
-    // The table of docs/reliability.md shows this line; --nocapture prints it.
+    // The table of docs/troubleshooting.md shows this line; --nocapture prints it.
     eprintln!("{what}: {first}");
     let said = words.iter().all(|word| first.contains(word));
     assert!(

@@ -60,7 +60,7 @@ impl Ended {
     #[track_caller]
     pub fn expect(&self, what: &str, code: i32, words: &[&str]) {
         let first = self.first_line();
-        // Prints the line for the table of docs/reliability.md; visible with --nocapture.
+        // Prints the line for the table of docs/troubleshooting.md; visible with --nocapture.
         eprintln!("{what}: {first}");
         let said = words.iter().all(|word| first.contains(word));
         assert!(
