@@ -126,7 +126,7 @@ pub(super) const UNEVEN_BESIDE_FAULT: f64 = 0.1;
 /// All ports together are as predicted if they carry at least this share of the prediction.
 pub(super) const AS_PREDICTED: f64 = 0.97;
 
-// Second looks.
+// Retests.
 
 /// The ports of a pair are healthy with others if they carried this multiple with them.
 pub(super) const WELL_WITH_OTHERS: f64 = 1.04;
