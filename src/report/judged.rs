@@ -154,7 +154,7 @@ pub fn to_sign(record: &Record) -> Option<String> {
 pub fn basis(record: &Record) -> &'static str {
     match record.sheet.basis {
         Basis::Ordered => "speed as specified",
-        Basis::Negotiated => "speed as negotiated, none specified",
+        Basis::Negotiated => "speed as negotiated where none is specified",
         Basis::Unknown => "speed of some ports unknown: these are not judged",
     }
 }
@@ -368,7 +368,7 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
     }
     if fault.kind == FaultKind::HeadOfLine {
         return Some(
-            "      location: the switch's queues, where traffic to one port slows traffic to another. Next: check its buffer and flow control settings (pause frames do this, too)"
+            "      location: the switch's queues, where traffic to one port slows traffic to another. Next: check its buffer and flow control settings (pause frames have the same effect)"
                 .to_owned(),
         );
     }
@@ -387,7 +387,7 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
             "      location: the uplink; its ports are healthy in isolation. Next: test its members one by one".to_owned()
         }
         Culprit::BothWays(port) => format!(
-            "      location: half duplex, the host's slot, or the port; each direction is healthy in isolation. Next: check the negotiated duplex, then move {}'s cable to another port, then {}",
+            "      location: half duplex, the host's PCIe slot, or the port; each direction is healthy in isolation. Next: check the negotiated duplex, then move {}'s cable to another port, then {}",
             label(*port),
             again(record, label(*port))
         ),
@@ -567,7 +567,7 @@ mod tests {
         }
         let said = judged(&mut record);
         assert!(
-            said.contains("; speed as negotiated, none specified, "),
+            said.contains("; speed as negotiated where none is specified, "),
             "{said}"
         );
         // The port speed of one host is unknown.
