@@ -203,7 +203,7 @@ fn buffers_of_reserved_pages_carry_the_same_or_are_told_as_missing() {
         let (_, record, errors) = run(way, &[&words[..], &["--buffers", "10"]].concat());
         let there = record.hosts[0].facts.reserved_pages_bytes;
         let told = errors.contains("--huge needs 2 MiB of reserved large pages per node");
-        let vain = errors.contains("--huge changed nothing: no two processes share a buffer here");
+        let vain = errors.contains("--huge had no effect: no two processes share a buffer here");
         assert_eq!(vain, workers != "peer", "{errors}");
         assert_eq!(told, !vain && there < 4 << 20, "{there}: {errors}");
     }

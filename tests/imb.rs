@@ -310,7 +310,7 @@ fn names_and_lengths_come_from_files_and_what_cannot_be_done_is_said() {
     assert_eq!(lengths(&ran.tables[2]), [0.0, 8.0, 2048.0, 1_048_576.0]);
     assert!(
         ran.said
-            .contains("\n# no chain there, the usual one instead: Barrier\n"),
+            .contains("\n# no chain for these, the usual algorithm instead: Barrier\n"),
         "{}",
         ran.said
     );
@@ -594,10 +594,7 @@ fn groups_each_have_a_row_and_the_csv_has_what_the_tables_lack() {
         &format!("report {name} --in kept --format html --beside {name}"),
     );
     assert_eq!((code, errors.as_str()), (Some(0), ""));
-    assert!(
-        page.contains("Broken lines are of the other runs."),
-        "{page}"
-    );
+    assert!(page.contains("Dashed lines show the other runs."), "{page}");
     assert_eq!(page.matches("path class=\"curve k0\"").count(), 4, "{page}");
     assert_eq!(
         page.matches(" beside\"").count(),

@@ -85,7 +85,7 @@ fn fabrics_are_read_from_what_sites_have() {
             "t.txt",
             "nothing",
             "import --ibnetdiscover t.txt",
-            "t.txt: no switches and hosts are in it",
+            "t.txt: the file has no switches and hosts",
         ),
         (
             "c.csv",
@@ -97,13 +97,13 @@ fn fabrics_are_read_from_what_sites_have() {
             "c.csv",
             "host,switch\na,s\na,t\nb,t\ns,t\n",
             "import --table c.csv",
-            "c.csv:3: a is there twice",
+            "c.csv:3: a is listed twice",
         ),
         (
             "c.csv",
             "host,switch,cost\na,s,far\n",
             "import --table c.csv",
-            "c.csv:2: cost \"far\" is no number",
+            "c.csv:2: cost \"far\" is not a number",
         ),
         (
             "l.txt",
@@ -302,7 +302,7 @@ fn what_cannot_be_done_is_one_line() {
         ),
         (
             "run f.toml --hosts local:4 --map order --plan other.toml",
-            "other.toml: it is a plan of the fabric \"another\"",
+            "other.toml: the plan is for the fabric \"another\"",
         ),
         (
             "run f.toml --hosts local:4 --map order --plan twice.toml",
@@ -310,7 +310,7 @@ fn what_cannot_be_done_is_one_line() {
         ),
         (
             "run f.toml --hosts local:4 --map order --plan who.toml",
-            "who.toml:6: x is no host of the fabric",
+            "who.toml:6: x is not a host of the fabric",
         ),
         (
             "run f.toml --hosts local:4 --map order --pings 0",

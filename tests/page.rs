@@ -435,7 +435,7 @@ fn a_page_of_latencies_shows_every_cable_and_the_slow_one_first() {
     }
     let rows = "d => [...d.querySelectorAll('#slowest tbody tr')].map(r => r.cells[0].textContent + '>' + r.cells[6].textContent).join('|')";
     let rows = asked(folder.path(), &page, 1280, rows);
-    assert!(rows.starts_with("n2-s1>slow, again alone|"), "{rows}");
+    assert!(rows.starts_with("n2-s1>slow, confirmed|"), "{rows}");
     assert_eq!(rows.matches("slow").count(), 1, "{rows}");
 }
 

@@ -151,7 +151,7 @@ fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
     let (out, _) = said(folder.path(), &["run", &plan, "--resume", &name], 0);
     assert!(
         out.contains(&format!(
-            "the first tests are those of {name}, which broke off"
+            "the first tests are from {name}, which ended early"
         )),
         "{out}"
     );
@@ -275,8 +275,7 @@ fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
     let run = record.tests().len();
     assert!((1..5).contains(&run), "{run} tests");
     assert!(record.tests().iter().all(|test| test.complete), "{err}");
-    let verdict =
-        format!("UNDECIDED  {run} of 5 tests were run in the time that --max-time allows");
+    let verdict = format!("UNDECIDED  --max-time allowed {run} of 5 tests");
     assert!(out.contains(&verdict), "{out}");
     let notice = format!(
         "--max-time 6 s: ended before test {} of 5, which takes about",

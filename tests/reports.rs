@@ -272,7 +272,7 @@ fn cablings_are_merged_by_ports_of_the_switch() {
     );
     assert_eq!(
         refused(shelf.path(), &["merge", "pb-1", "pb-1"]),
-        "pipebench: pb-20261121-184127-acacac was named twice: a run makes no sheet with itself"
+        "pipebench: pb-20261121-184127-acacac is named twice: a run cannot be merged with itself"
     );
     let unnamed = fs::read_to_string(golden("acceptance"))
         .expect("stored")

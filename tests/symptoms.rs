@@ -69,7 +69,8 @@ fn a_host_robbed_of_its_processors_for_seconds_fails_no_port() {
     assert_eq!(again, [Some(0)]);
     // If that is not possible, the verdict names the hosts and no port.
     expect_word(&said, VerdictWord::HostLimited);
-    let reason = "test 1 was not what was asked for: n4 counted for 200 µs of a window of 3 s";
+    let reason =
+        "test 1 did not run as planned: n4 counted for 200 µs instead of the window of 3 s";
     expect_reason(&said, reason);
     assert!(said.sheet.faults.is_empty(), "{:?}", said.sheet.faults);
 }
@@ -80,7 +81,7 @@ fn windows_that_lie_far_apart_are_no_evidence() {
     record.tests_mut()[0].skew_ns = Some(400_000_000);
     let said = judged(&record);
     expect_word(&said, VerdictWord::HostLimited);
-    let reason = "test 1 was not what was asked for: the nodes' windows lie 400 ms apart, of 3 s";
+    let reason = "test 1 did not run as planned: the nodes' windows of 3 s are 400 ms apart";
     expect_reason(&said, reason);
 }
 
@@ -93,7 +94,8 @@ fn a_host_robbed_in_every_test_is_named() {
     }
     let said = judged(&record);
     expect_word(&said, VerdictWord::HostLimited);
-    let reason = "test 1 was not what was asked for: n4 counted for 200 µs of a window of 3 s";
+    let reason =
+        "test 1 did not run as planned: n4 counted for 200 µs instead of the window of 3 s";
     expect_reason(&said, reason);
 }
 
@@ -111,7 +113,7 @@ fn a_run_in_which_nothing_moved_is_invalid() {
     assert!(said.sheet.faults.is_empty(), "{:?}", said.sheet.faults);
 }
 
-/// Symptom: "0 of 3 connections through it waited for their way", and still FAIL.
+/// Symptom: "0 of 3 connections through it were limited by the network", and still FAIL.
 #[test]
 fn waits_that_contradict_a_blame_veto_it() {
     let mut record = record("slow-receiver");
@@ -125,7 +127,7 @@ fn waits_that_contradict_a_blame_veto_it() {
     }
     let said = judged(&record);
     expect_word(&said, VerdictWord::Undecided);
-    let reason = "but none of its connections waited for their way: the hosts held them up";
+    let reason = "but the network limited none of its connections: the hosts did";
     expect_reason(&said, reason);
 }
 
@@ -234,14 +236,13 @@ fn a_virtual_card_that_is_slow_is_not_the_switch() {
     record.hosts[own].facts.interfaces[at].virtual_card = Some("iavf".to_owned());
     let said = judged(&record);
     expect_word(&said, VerdictWord::Undecided);
-    let reason = "confirmed alone; but this need not be the switch: ";
-    let why =
-        "is a virtual card (iavf), and what it shares the real one with is not seen from there";
+    let reason = "confirmed in isolation; but the switch need not be the cause: ";
+    let why = "is a virtual card (iavf), and its host cannot see what shares the physical card";
     expect_reason(&said, reason);
     expect_reason(&said, why);
     let text = summary(record.clone());
     assert!(
-        text.contains("what would decide: the same port with a host that has its card for itself"),
+        text.contains("to decide: test the port with a host that does not share its card"),
         "{text}"
     );
     assert!(text.contains("is a virtual card (virtio_net)"), "{text}");
@@ -252,7 +253,7 @@ fn a_virtual_card_that_is_slow_is_not_the_switch() {
     one.members = vec!["eth0".to_owned(), "eth1".to_owned()];
     let said = judged(&record);
     expect_word(&said, VerdictWord::Undecided);
-    let why = "is a bond of 2 cards (802.3ad, layer2), whose hash may put several connections on one of them";
+    let why = "is a bond of 2 cards (802.3ad, layer2), whose hash may put several connections on one card";
     expect_reason(&said, why);
 }
 
@@ -279,10 +280,10 @@ fn a_share_above_100_says_where_it_comes_from() {
             .find(|one| one.contains("n2 receive"))
     };
     assert_eq!(beyond(1.016), None);
-    let told = "n2 receive carried 103.0 % of what it can in test 1, beside 1 more: a burst that a shaper had saved up, or bytes that came before the window and \
-        waited for one that was sent again";
+    let told = "n2 receive carried 103.0 % of its ceiling in test 1, and 1 more did, too: a shaper's burst, or bytes that arrived before the window and \
+        waited for a retransmit";
     assert_eq!(beyond(1.03).as_deref(), Some(told));
-    let told = "n2 receive carried 120.0 % of what it can in test 1, beside 1 more: is it faster than was ordered?";
+    let told = "n2 receive carried 120.0 % of its ceiling in test 1, and 1 more did, too: is the port faster than specified?";
     assert_eq!(beyond(1.2).as_deref(), Some(told));
 }
 
@@ -308,11 +309,11 @@ fn a_slow_sink_is_named_and_none_of_its_partners() {
     expect(
         &said,
         VerdictWord::HostLimited,
-        "test 1 was not what was asked for: n2 wrote 0.0184",
+        "test 1 did not run as planned: n2 wrote 0.0184",
     );
     expect_reason(
         &said,
-        "to /scratch/%n, and its receivers waited for that 70 % of the time",
+        "to /scratch/%n, and its receivers waited for these writes 70 % of the time",
     );
     assert!(said.sheet.faults.is_empty() && said.open.is_empty());
     // A sink that keeps up says nothing about its disk.
@@ -323,7 +324,7 @@ fn a_slow_sink_is_named_and_none_of_its_partners() {
     {
         link.waits.waiting_for_slot_ns = 0;
     }
-    let told = "what went into files went into the page cache of the hosts: no figure here is that of a disk";
+    let told = "the hosts wrote files into their page cache: no figure here is the rate of a disk";
     assert!(judged(&record).sheet.remarks.contains(&told.to_owned()));
 }
 
@@ -346,17 +347,21 @@ fn leaves(name: &str, uplink_bits_per_s: u64, tests: usize) -> Record {
 #[test]
 fn an_uplink_that_no_test_filled_does_not_pass() {
     let said = judged(&leaves("acceptance", 10_000_000_000, 3));
-    expect(&said, VerdictWord::Undecided, "uplink of a, out: 0.18");
+    expect(
+        &said,
+        VerdictWord::Undecided,
+        "uplink of a, out: at most 0.18",
+    );
     expect_reason(
         &said,
-        "of 10.00 Gbit/s at most, no test filled it; its hosts can fill 0.18",
+        "of 10.00 Gbit/s, no test filled it; its hosts can fill 0.18",
     );
-    expect_reason(&said, "of that: name more of them");
+    expect_reason(&said, "of it: name more of its hosts");
     let said = judged(&leaves("acceptance", 200_000_000, 1));
     expect(
         &said,
         VerdictWord::Undecided,
-        "no test filled it; --pattern rotate, in which all of its hosts send to others at once, would",
+        "no test filled it; --pattern rotate fills it, since all its hosts then send to others at once",
     );
 }
 
@@ -386,7 +391,7 @@ fn a_port_that_was_seen_behind_a_full_uplink_only_does_not_pass() {
     expect(
         &said,
         VerdictWord::Undecided,
-        "n1 send: an uplink on its way was full in every test, so what the port itself can carry was not seen",
+        "n1 send: an uplink on its path was full in every test, so no test shows what the port itself can carry",
     );
 }
 
@@ -400,7 +405,7 @@ fn the_weakest_port_says_what_it_leaves_out() {
     }
     let said = judged(&record);
     expect_word(&said, VerdictWord::Pass);
-    let told = "figures of 8 port directions leave out tests in which an uplink on their way was full: there the uplink is judged, by its sum";
+    let told = "figures of 8 port directions leave out tests in which an uplink on their path was full: there the uplink is judged, by its sum";
     assert!(
         said.sheet.remarks.contains(&told.to_owned()),
         "{:?}",
@@ -451,10 +456,10 @@ fn an_uplink_that_carries_more_than_was_specified_asks_for_its_groups() {
         remarks.find(|one| one.starts_with("uplink a "))
     };
     let asked = told(100_000_000).expect("a remark");
-    let words = "uplink a was specified with 0.1000 Gbit/s and carried 0.1837 in test 2: ";
+    let words = "uplink a is specified with 0.1000 Gbit/s but carried 0.1837 in test 2: ";
     assert!(asked.starts_with(words), "{asked}");
     assert!(
-        asked.ends_with(": are its hosts (group=) and its speed (--uplink) those of the switch?"),
+        asked.ends_with(": do its hosts (group=) and its speed (--uplink) match the switch?"),
         "{asked}"
     );
     assert_eq!(told(400_000_000), None);

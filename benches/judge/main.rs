@@ -31,7 +31,7 @@ fn main() {
         }
     }
     let mut page = String::from(
-        "| what is hidden | draws | right | a plain vote | an innocent place blamed | passed | looks, median | at most |\n|---|---|---|---|---|---|---|---|\n",
+        "| hidden fault | draws | right | right by the plain vote | an innocent place blamed | passed | retests, median | at most |\n|---|---|---|---|---|---|---|---|\n",
     );
     let sound = [Kind::Sound, Kind::SoundFullUplink, Kind::SoundHalfUplink];
     let mut wrong = Vec::new();
@@ -64,7 +64,7 @@ fn main() {
 /// Share of faults that are found, by the part that they leave.
 fn curve(draws: u64, uneven: f64) -> String {
     let mut page = String::from(
-        "\nHow often a port direction, a pair, and an uplink as fast as its ports are found, by what they leave:\n\n| leaves | port | port, `--floor peers` | pair | uplink |\n|---|---|---|---|---|\n",
+        "\nHow often the judge finds a port direction, a pair, and an uplink as fast as its ports, by the rate that the fault leaves:\n\n| rate left | port | port, `--floor peers` | pair | uplink |\n|---|---|---|---|---|\n",
     );
     for size in SIZES {
         let found = |kind: Kind, peers: bool| {
@@ -130,7 +130,7 @@ fn unlisted() -> String {
     rows.sort_by_key(|(rank, _)| *rank);
     let rows: String = rows.into_iter().map(|(_, row)| row).collect();
     format!(
-        "\n## Faults that were not listed\n\nA reader who had not seen the judge thought of these (`tests/fabrics/unlisted.rs`) and chose the seeds. The first port is 0. Misses come first.\n\n| fault | seed | what came of it | what was blamed |\n|---|---|---|---|\n{rows}"
+        "\n## Unlisted faults\n\nA reader who had not seen the judge invented these faults (`tests/fabrics/unlisted.rs`) and chose the seeds. Port numbers start at 0. Wrong decisions come first.\n\n| fault | seed | result | blamed |\n|---|---|---|---|\n{rows}"
     )
 }
 

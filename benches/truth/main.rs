@@ -171,8 +171,8 @@ fn compare(durations: &[(f64, f64)], write: bool) {
         values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
     };
     let sentence = format!(
-        "\nOn {} fabrics on which another executable ran in turn, a case took {:.0} s in the median, and {:.0} s with the other; case by \
-         case the ratio is {:.2} in the median.\n",
+        "\nOn {} fabrics another executable ran in turn: the median case took {:.0} s, and {:.0} s with the other; case by \
+         case, the median ratio is {:.2}.\n",
         durations.len(),
         median(|(own, _)| *own),
         median(|(_, other)| *other),

@@ -113,28 +113,32 @@ pub fn read(path: &Path) -> Vec<Row> {
 
 /// Text before the tables of `cargo bench --bench judge`.
 const DRAWN: &str = "\n## The judge alone\n\n\
-    Fabrics that exist as numbers only, of 4 to 10 ports, with something hidden that leaves 50 to 82 % (`tests/fabrics`, `cargo bench --bench judge`): what \
-    links share is filled max-min fair, uneven by 10 %, and the judge asks for second looks as in a run. *Right* means that everything that showed is named, \
-    and nothing else. The vote is that of 007 (Arzani et al., NSDI 2018) on the same draws: each slow link votes for the places on its way; the place \
-    with most votes is blamed and its links vote no more, until none is left. *Passed* counts those over which the judge said nothing though a place lacked 15 % or more.\n\n";
+    Simulated fabrics of 4 to 10 ports, with a hidden fault that leaves 50 to 82 % (`tests/fabrics`, `cargo bench --bench judge`): the \
+    simulation fills what links share max-min fair, uneven by 10 %, and the judge asks for retests as in a run. A decision is *right* if it \
+    names every fault that showed, and nothing else. The plain vote is that of 007 (Arzani et al., NSDI 2018) on the same draws: each slow link \
+    votes for the places on its path; the place with most votes is blamed and its links vote no more, until no votes are left. *Passed* counts \
+    the draws in which the judge reported nothing although a place lacked 15 % or more.\n\n";
 
 /// The page.
 pub fn page(rows: &[Row]) -> String {
     let mut page = String::from(
         "# Truth\n\n\
-         What pipebench says of fabrics whose faults are known: hosts and switches in the lab (`tests/lab/`), drawn by `cargo bench --bench truth`. \
-         Every port is shaped to 200 Mbit/s, with a queue of 12 ms. The run is `--profile acceptance`, shortened to permutations of two seconds after two. Where frames are lost, \
-         permutations take twelve seconds and looks for losses four: at 200 Mbit/s these are 60 thousand frames, of which six are lost. Hosts of a \
-         sound fabric that is said to have bbr have it by default; pipebench loads their ports with reno.\n\n\
-         *Right* means that the injury is blamed, in its direction, and nothing else is. It may stand among places that hosts cannot tell from it. \
-         Of a throttled host no port may be blamed: it is HOST-LIMITED, or it passes where its ports reached their floors all the same. A flapping port may also make the run INVALID, if the verdict names it first: the control channel \
-         has no other way. At 90 % and above PASS is no error, since the floor is 90 %; that was settled after the first ten cases. Bounds are those \
-         of 95 % (Wilson, one-sided).\n",
+         Verdicts of pipebench on fabrics with known faults: hosts and switches in the lab (`tests/lab/`), drawn at random by `cargo bench --bench \
+         truth`. Every port is shaped to 200 Mbit/s, with a queue of 12 ms. Each run uses `--profile acceptance`, shortened to permutations of two \
+         seconds after a warm-up of two seconds. Where frames are lost, permutations take twelve seconds and loss tests four: at 200 Mbit/s these are \
+         60 thousand frames, of which six are lost. On sound fabrics marked bbr, the hosts use bbr by default; pipebench loads their ports with reno.\n\n\
+         A verdict is *right* if it blames the faulty part (and its direction), alone or in a set that the hosts cannot distinguish, and nothing \
+         else. For a throttled host, it is right if it blames no port: the host is HOST-LIMITED, or it passes because its ports reached their floors. \
+         For a flapping port, INVALID is right as well if the verdict names the port first: the control channel uses the same port. At 90 % and above \
+         PASS is no error, since the floor is 90 %; this was decided after the first ten cases. Bounds are at 95 % confidence (Wilson, one-sided).\n",
     );
     match rows.is_empty() {
-        true => page.push_str("\nThe judge has changed since the last live cases were tried, so that none of them counts.\n"),
+        true => page.push_str(
+            "\nThe judge has changed since the last live cases, so none of them counts.\n",
+        ),
         false => {
-            let (peers, usual): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.floor.is_some());
+            let (peers, usual): (Vec<&Row>, Vec<&Row>) =
+                rows.iter().partition(|row| row.floor.is_some());
             // A second run on the same draw is not another case.
             let is_first = |row: &&&Row| !row.key.ends_with(AGAIN);
             let first: Vec<&Row> = usual.iter().filter(is_first).copied().collect();
@@ -147,7 +151,7 @@ pub fn page(rows: &[Row]) -> String {
     page.push_str(include_str!("draws.md"));
     let wrong: Vec<&Row> = rows.iter().filter(|row| row.is_wrong()).collect();
     if !wrong.is_empty() {
-        page.push_str("\n## Where it was wrong\n\n");
+        page.push_str("\n## Wrong verdicts\n\n");
         for row in wrong {
             page.push_str(&format!("- {}: {}\n", row.case, row.word));
         }
@@ -159,7 +163,7 @@ pub fn page(rows: &[Row]) -> String {
 fn add_live(page: &mut String, rows: &[&Row]) {
     page.push_str(
         "\n## Faults\n\n\
-         | fault | what it leaves | cases | blamed rightly | PASS | an innocent one blamed |\n|---|---|---|---|---|---|\n",
+         | fault | rate left, or losses | cases | right | PASS | an innocent place blamed |\n|---|---|---|---|---|---|\n",
     );
     let mut groups: BTreeMap<(String, String), Vec<&Row>> = BTreeMap::new();
     for row in rows.iter().copied() {
@@ -187,8 +191,8 @@ fn add_live(page: &mut String, rows: &[&Row]) {
     let large: Vec<&Row> = rows.iter().copied().filter(large).collect();
     let small: Vec<&Row> = rows.iter().copied().filter(|row| row.may_pass()).collect();
     page.push_str(&format!(
-        "\nAt 80 % and below, losses and throttled hosts included: {} of {} right, at least {:.0} %. At 90 % and above, where the floor of \
-         90 % need not find them: {} of {} blamed an innocent place.\n",
+        "\nAt 80 % and below, including losses and throttled hosts: {} of {} right, at least {:.0} %. At 90 % and above, where a floor of \
+         90 % need not find the fault: {} of {} blamed an innocent place.\n",
         right(&large),
         large.len(),
         100.0 * lower_bound(right(&large), large.len()),
@@ -228,7 +232,7 @@ fn add_live(page: &mut String, rows: &[&Row]) {
     seconds.sort_by(f64::total_cmp);
     if let (Some(median), Some(most)) = (seconds.get(seconds.len() / 2), seconds.last()) {
         page.push_str(&format!(
-            "\nA case took {median:.0} s in the median, and {most:.0} s at most.\n"
+            "\nThe median case took {median:.0} s, the longest {most:.0} s.\n"
         ));
     }
     page.push_str(include_str!("durations.md"));
@@ -252,7 +256,7 @@ fn add_pairs(page: &mut String, rows: &[&Row]) {
     };
     let same = failed().filter(|(one, other)| one.blamed == other.blamed);
     page.push_str(&format!(
-        "\n## Twice the same\n\nTwo runs on one fabric ended with the same word in {} of {} draws, and where both said FAIL they blamed the same in {} of {}.\n",
+        "\n## Repeatability\n\nTwo runs on the same fabric gave the same verdict in {} of {} draws. Where both gave FAIL, they blamed the same places in {} of {}.\n",
         alike.count(),
         pairs.len(),
         same.count(),
@@ -270,7 +274,7 @@ fn add_peers(page: &mut String, rows: &[&Row]) {
         own.count()
     };
     page.push_str(&format!(
-        "\n## By their peers\n\nWith `--floor peers`, {} sound fabrics of six ports or more of a class: {} FAIL, {} PASS.\n",
+        "\n## Comparison with peers\n\nWith `--floor peers`, {} sound fabrics of six ports or more of a class: {} FAIL, {} PASS.\n",
         rows.len(),
         of(VerdictWord::Fail),
         of(VerdictWord::Pass)

@@ -121,7 +121,7 @@ impl Lines {
             return Ok(());
         }
         let written = version.get_ref();
-        let what = format!("version {written} is not known (this reads version {known})");
+        let what = format!("version {written} is not known (pipebench reads version {known})");
         refuse(self.of_value(version), what)
     }
 }

@@ -260,14 +260,14 @@ pub fn within_classes(
     for class in missing.keys().filter(|class| !classes.contains_key(class)) {
         undecidable.push(Undecidable {
             class: *class,
-            why: "its cables are only known together".to_owned(),
+            why: "the pairs determine only sums of its cables".to_owned(),
         });
     }
     for (class, members) in &classes {
         let mut refuse = |why: String| undecidable.push(Undecidable { class: *class, why });
         if members.len() < LEAST_MEMBERS {
             refuse(format!(
-                "{} cables: at least {LEAST_MEMBERS} tell something of each other",
+                "{} cables: a comparison needs at least {LEAST_MEMBERS}",
                 members.len()
             ));
             continue;
@@ -280,7 +280,7 @@ pub fn within_classes(
         let error = middle_of(&|column| errors[*column as usize]);
         if solution.sigma.is_none() {
             refuse(
-                "the plan has no more pairs than unknowns: nothing tells noise from a slow cable"
+                "the plan has no more pairs than unknowns: noise cannot be told from a slow cable"
                     .to_owned(),
             );
             continue;

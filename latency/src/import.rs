@@ -71,7 +71,7 @@ impl Topology {
                         .insert(guid.clone(), (description.clone(), number));
                     if let Some((_, earlier)) = known {
                         return Err(wrong(&format!(
-                            "this switch is there twice (line {earlier})"
+                            "this switch is listed twice (line {earlier})"
                         )));
                     }
                 }
@@ -89,7 +89,7 @@ impl Topology {
             };
             let (port, rest) = in_brackets(line).ok_or_else(|| wrong("a port without a number"))?;
             let (name, behind) =
-                in_quotes(rest).ok_or_else(|| wrong("a port that leads nowhere"))?;
+                in_quotes(rest).ok_or_else(|| wrong("a port without a device at its other end"))?;
             let (other_kind, other) =
                 device(name).ok_or_else(|| wrong("a device without a GUID"))?;
             let (other_port, comment) =
@@ -116,7 +116,7 @@ impl Topology {
         if own.switches.is_empty() || own.hosts.is_empty() {
             return refuse(
                 0,
-                "no switches and hosts are in it: is it the output of ibnetdiscover?",
+                "the file has no switches and hosts: is it the output of ibnetdiscover?",
             );
         }
         Ok(own)
@@ -266,7 +266,7 @@ impl Topology {
         if tables.is_empty() {
             return refuse(
                 0,
-                "no forwarding table is in it (lines \"Unicast lids ... of switch ...\")",
+                "the file has no forwarding table (lines \"Unicast lids ... of switch ...\")",
             );
         }
         draft.routes.tables = tables;
@@ -333,7 +333,10 @@ pub fn table(text: &str, rule: &str) -> Result<Draft, FabricError> {
         };
         let cost = field(cost).unwrap_or_else(|| "1".to_owned());
         let Ok(cost) = cost.parse() else {
-            return refuse(line, format!("cost {cost:?} is no number from 1 to 65535"));
+            return refuse(
+                line,
+                format!("cost {cost:?} is not a number from 1 to 65535"),
+            );
         };
         let shown =
             field(name).or_else(|| field(port).map(|port| format!("{host}-{switch}:{port}")));

@@ -58,7 +58,7 @@ pub fn read(fabric: &Fabric, text: &str) -> Result<Plan, FabricError> {
     lines.check_version(&written.version, VERSION)?;
     if written.fabric != fabric.name {
         let what = format!(
-            "it is a plan of the fabric {:?}, and this is {:?}",
+            "the plan is for the fabric {:?}, not for {:?}",
             written.fabric, fabric.name
         );
         return refuse(0, what);
@@ -73,7 +73,7 @@ pub fn read(fabric: &Fabric, text: &str) -> Result<Plan, FabricError> {
                 Some(host) => Ok(*host),
                 None => refuse(
                     lines.of_value(pair),
-                    format!("{name} is no host of the fabric"),
+                    format!("{name} is not a host of the fabric"),
                 ),
             };
             let (from, to) = (host(from)?, host(to)?);

@@ -333,10 +333,10 @@ pub fn verify(fabric: &Fabric, plan: &Plan, rank: Option<usize>) -> Result<(), S
             let name = |host: &u32| fabric.hosts.get(*host as usize).map_or("?", String::as_str);
             let shown = format!("{} and {}", name(from), name(to));
             if from == to || *from.max(to) as usize >= fabric.hosts.len() {
-                return Err(format!("round {}: {shown} are no pair", round + 1));
+                return Err(format!("round {}: {shown} are not a pair", round + 1));
             }
             if !seen.insert((from.min(to), from.max(to))) {
-                return Err(format!("round {}: {shown} are there twice", round + 1));
+                return Err(format!("round {}: {shown} are listed twice", round + 1));
             }
             for (a, b) in [(from, to), (to, from)] {
                 fabric.route(*a, *b, &mut hops);

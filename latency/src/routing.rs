@@ -180,11 +180,11 @@ fn add_path(
     let wrong = |what: &str| refuse(path.line, format!("{shown}: {what}"));
     let host = |name: &String| match names.vertices.get(name) {
         Some(vertex) if (*vertex as usize) < wiring.hosts.len() => Ok(*vertex),
-        _ => refuse(path.line, format!("{shown}: {name} is no host")),
+        _ => refuse(path.line, format!("{shown}: {name} is not a host")),
     };
     let (from, to) = (host(&path.from)?, host(&path.to)?);
     if from == to {
-        return wrong("it leads nowhere");
+        return wrong("both ends are the same host");
     }
     let (mut at, mut way, mut seen) = (from, Vec::new(), vec![from]);
     for name in &path.via {
@@ -200,7 +200,7 @@ fn add_path(
         way.push(2 * *cable + number(side));
         let here = wiring.vertex_name(at);
         if seen.contains(&at) {
-            return wrong(&format!("it comes to {here} twice"));
+            return wrong(&format!("it visits {here} twice"));
         }
         if (at as usize) < wiring.hosts.len() && at != to {
             return wrong(&format!("it goes through host {here}"));
@@ -212,11 +212,11 @@ fn add_path(
     }
     let back = turned(&way);
     if paths.insert((from, to), way).is_some() {
-        return refuse(path.line, format!("{shown} is there twice"));
+        return refuse(path.line, format!("{shown} is listed twice"));
     }
     if !path.one_way && paths.insert((to, from), back).is_some() {
         let what =
-            format!("{shown} is there twice (write one_way = true if the way back is another one)");
+            format!("{shown} is listed twice (write one_way = true if the way back differs)");
         return refuse(path.line, what);
     }
     Ok(())
@@ -390,10 +390,10 @@ impl Tables {
             let name = &draft.switch;
             let vertex = names.vertices.get(name).map(|vertex| *vertex as usize);
             let Some(switch) = vertex.and_then(|vertex| vertex.checked_sub(hosts)) else {
-                return refuse(draft.line, format!("table of {name}: it is no switch"));
+                return refuse(draft.line, format!("table of {name}: not a switch"));
             };
             if said[switch] != 0 {
-                let what = format!("table of {name} is there twice (line {})", said[switch]);
+                let what = format!("table of {name} is listed twice (line {})", said[switch]);
                 return refuse(draft.line, what);
             }
             said[switch] = draft.line.max(1);
@@ -405,10 +405,10 @@ impl Tables {
             for (to, out, line) in &draft.to {
                 let host = names.vertices.get(to).map(|vertex| *vertex as usize);
                 let Some(host) = host.filter(|host| *host < hosts) else {
-                    return refuse(*line, format!("table of {name}: {to} is no host"));
+                    return refuse(*line, format!("table of {name}: {to} is not a host"));
                 };
                 if let Some(earlier) = told.insert(host, *line) {
-                    let what = format!("table of {name}: {to} is there twice (line {earlier})");
+                    let what = format!("table of {name}: {to} is listed twice (line {earlier})");
                     return refuse(*line, what);
                 }
                 table[host] = out_of(wiring, names, switch, out, *line)?;
@@ -443,7 +443,7 @@ impl Tables {
                 while arrives[switch] != number(host) {
                     if trail.contains(&switch) {
                         let what = format!(
-                            "what goes to host {name} comes to switch {} again: a loop",
+                            "traffic to host {name} reaches switch {} again: a loop",
                             wiring.switches[switch]
                         );
                         return refuse(lines[switch], what);
@@ -455,7 +455,7 @@ impl Tables {
                         let first = wiring.leaf_of.iter().position(|leaf| leaf == start);
                         let from = first.map_or("", |at| wiring.hosts[at].as_str());
                         let what = format!(
-                            "host {from} has no route to {name}: switch {} does not know it",
+                            "host {from} has no route to {name}: switch {} has no entry for it",
                             wiring.switches[switch]
                         );
                         return refuse(lines[switch], what);
@@ -465,7 +465,7 @@ impl Tables {
                         next if next >= hosts => switch = next - hosts,
                         wrong => {
                             let what = format!(
-                                "switch {} sends what goes to host {name} to host {}",
+                                "switch {} sends traffic for host {name} to host {}",
                                 wiring.switches[switch], wiring.hosts[wrong]
                             );
                             return refuse(lines[switch], what);

@@ -177,14 +177,17 @@ impl Wiring {
         for (name, line) in draft.hosts.iter().chain(&draft.switches) {
             let number = number(names.vertices.len());
             if name.is_empty() || name.contains(unseen) {
-                return refuse(*line, format!("name {name:?}: no blanks, and not empty"));
+                return refuse(
+                    *line,
+                    format!("name {name:?}: must not be empty or contain blanks"),
+                );
             }
             if names.vertices.insert(name.clone(), number).is_some() {
-                return refuse(*line, format!("{name} is there twice"));
+                return refuse(*line, format!("{name} is listed twice"));
             }
         }
         if draft.name.contains(steers) {
-            return refuse(0, "the fabric's name steers a terminal");
+            return refuse(0, "the fabric's name contains control characters");
         }
         if draft.hosts.len() < 2 {
             return refuse(0, "at least two hosts are needed");
@@ -226,7 +229,7 @@ impl Wiring {
             return wrong("both ends are the same");
         }
         if ends.iter().all(|end| (*end as usize) < self.hosts.len()) {
-            return wrong("it connects two hosts, and no switch");
+            return wrong("it connects two hosts without a switch");
         }
         let cost = draft.cost;
         if !(1..=MOST_COST).contains(&cost) {
@@ -235,7 +238,7 @@ impl Wiring {
         let mut given = draft.name.iter().chain(&draft.class);
         if let Some(name) = given.find(|name| name.is_empty() || name.contains(steers)) {
             return wrong(&format!(
-                "name {name:?}: not empty, and of letters one can see"
+                "name {name:?}: must not be empty and must have visible characters only"
             ));
         }
         let cable_number = number(self.cables.len());
@@ -253,7 +256,7 @@ impl Wiring {
             twin(*next)
         });
         if names.cables.insert(name.clone(), cable_number).is_some() {
-            return refuse(draft.line, format!("cable {name} is there twice"));
+            return refuse(draft.line, format!("cable {name} is listed twice"));
         }
         for (own, other, direction) in [(ends[0], ends[1], 0), (ends[1], ends[0], 1)] {
             self.neighbours[own as usize].push((2 * cable_number + direction, other));

@@ -892,11 +892,11 @@ fn what_is_wrong_with_a_description_is_named_with_its_line() {
         ("hosts = 1", "line 1: "),
         (
             "version = 7\nhosts = []\nswitches = []",
-            "line 1: version 7 is not known (this reads version 1)",
+            "line 1: version 7 is not known (pipebench reads version 1)",
         ),
         (
             "version = 1\nhosts = [\"a\",\n\"a\"]\nswitches = []",
-            "line 3: a is there twice",
+            "line 3: a is listed twice",
         ),
         (
             "version = 1\nhosts = [\"a\"]\nswitches = []",
@@ -922,7 +922,7 @@ fn what_is_wrong_with_a_description_is_named_with_its_line() {
             &format!(
                 "{head}[[cables]]\nlist = [[\"a\", \"s\", \"x\"],\n[\"b\", \"s\", \"x\"]]\n{rule}"
             ),
-            "line 6: cable x is there twice",
+            "line 6: cable x is listed twice",
         ),
         (
             &format!(
@@ -937,7 +937,7 @@ fn what_is_wrong_with_a_description_is_named_with_its_line() {
         (&format!("{head}{cables}"), "no routes: give a rule"),
         (
             &format!("{head}{cables}[[tables]]\nswitch = \"s\"\nother = \"t\"\n"),
-            "host c has no route to a: switch t does not know it",
+            "host c has no route to a: switch t has no entry for it",
         ),
         (
             &format!(
@@ -949,7 +949,7 @@ fn what_is_wrong_with_a_description_is_named_with_its_line() {
             &format!(
                 "{head}{cables}[[tables]]\nswitch = \"s\"\nother = \"t\"\n[[tables]]\nswitch = \"s\"\n"
             ),
-            "line 11: table of s is there twice (line 8)",
+            "line 11: table of s is listed twice (line 8)",
         ),
         (
             &format!(
@@ -987,7 +987,7 @@ fn what_is_wrong_with_a_description_is_named_with_its_line() {
     assert!(
         error
             .to_string()
-            .ends_with("what goes to host c comes to switch s again: a loop"),
+            .ends_with("traffic to host c reaches switch s again: a loop"),
         "{error}"
     );
 }

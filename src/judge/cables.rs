@@ -14,12 +14,12 @@ pub(crate) fn verdict(record: &LatencyRecord) -> Verdict {
     if let Some(worst) = confirmed.first() {
         return of(
             VerdictWord::Fail,
-            sentence(worst, record) + ", confirmed alone" + &more(confirmed.len()),
+            sentence(worst, record) + ", confirmed in isolation" + &more(confirmed.len()),
         );
     }
     if let Some(worst) = record.slow.first() {
         let reason =
-            sentence(worst, record) + ", but not when its pairs were measured by themselves";
+            sentence(worst, record) + ", but not when its pairs were retested in isolation";
         return of(VerdictWord::Undecided, reason + &more(record.slow.len()));
     }
     if let Some(misfit) = &record.misfit {
@@ -28,7 +28,7 @@ pub(crate) fn verdict(record: &LatencyRecord) -> Verdict {
     match (&record.baseline, record.judged.as_slice()) {
         (Some(run), _) => of(
             VerdictWord::Pass,
-            format!("no cable takes 10 % longer than in run {run}, beyond what noise does"),
+            format!("no cable takes 10 % longer than in run {run}, noise excluded"),
         ),
         (None, []) => {
             let why = record.undecidable.first();
@@ -40,7 +40,10 @@ pub(crate) fn verdict(record: &LatencyRecord) -> Verdict {
         }
         (None, classes) => of(
             VerdictWord::Pass,
-            format!("no cable stands out of its class ({})", classes.join(", ")),
+            format!(
+                "no cable is slow compared with its class ({})",
+                classes.join(", ")
+            ),
         ),
     }
 }
@@ -53,7 +56,7 @@ pub(crate) fn sentence(cable: &crate::record::SlowCable, record: &LatencyRecord)
         None => "is usual in its class".to_owned(),
     };
     format!(
-        "cable {name} takes {} one way, {} {measure} (+{:.0} %, {:.0} deviations)",
+        "cable {name} takes {} one way, {} {measure} (+{:.0} %, {:.0} standard deviations)",
         show_us(cable.usual_s * (1.0 + cable.effect)),
         show_us(cable.usual_s),
         cable.effect * 100.0,

@@ -121,7 +121,7 @@ fn broken_by(first: &Trouble, hosts: &[HostRecord], tests: &[TestRecord]) -> Ver
 fn leave_open(verdict: &mut Verdict) {
     if matches!(verdict.word, VerdictWord::Pass | VerdictWord::NotJudged) {
         verdict.word = VerdictWord::Undecided;
-        "what falls short is more than single links show (an uplink?): measure it with pipebench --pattern rotate"
+        "single links cannot show what falls short (an uplink?): test it with pipebench --pattern rotate"
             .clone_into(&mut verdict.reason);
     }
 }
@@ -141,19 +141,19 @@ fn leave_unmeasured(verdict: &mut Verdict, sheet: &Sheet, open: &[Request], crit
     });
     let least = short.min_by(|a, b| a.0.total_cmp(&b.0));
     let least = least.map_or_else(String::new, |(share, name)| {
-        format!(" (the least: {name}, {:.1} %)", share * 100.0)
+        format!(" (lowest: {name}, {:.1} %)", share * 100.0)
     });
     verdict.word = VerdictWord::Undecided;
     let losses = open.iter().find(|request| request.paced.is_some());
     let pair = losses.and_then(|request| request.pairs.first());
     verdict.reason = match (pair, least.is_empty()) {
         (Some((from, to)), true) => format!(
-            "losses of {}->{} could not be looked at without contention: measure that pair alone, held below its rate (--rate)",
+            "losses of {}->{} could not be tested without contention: test that pair alone, limited below its rate (--rate)",
             sheet.label(*from),
             sheet.label(*to)
         ),
         _ => format!(
-            "a suspect could not be measured by itself{least}: measure it with a known-good partner (--hosts A,B --pattern pairs)"
+            "a suspect could not be retested in isolation{least}: test it with a known-good partner (--hosts A,B --pattern pairs)"
         ),
     };
 }
@@ -169,7 +169,7 @@ fn leave_elsewhere(verdict: &mut Verdict, tests: &[TestRecord]) {
     let mut elsewhere = findings.filter(most).filter_map(|one| {
         let way = match &one.kind {
             WireKind::WrongRoute { by } => ("left", by),
-            WireKind::ArpFlux { by } => ("came", by),
+            WireKind::ArpFlux { by } => ("arrived", by),
             WireKind::ForeignSent { .. } | WireKind::ForeignReceived { .. } => return None,
         };
         Some((one, way))
@@ -178,7 +178,7 @@ fn leave_elsewhere(verdict: &mut Verdict, tests: &[TestRecord]) {
         let by = by.as_deref().unwrap_or("another interface");
         verdict.word = VerdictWord::Undecided;
         verdict.reason = format!(
-            "what {} {} should have carried {way} by {by}: that port was not loaded (see its routes and arp_ignore)",
+            "traffic of {} {} {way} by {by}: that port was not loaded (check its routes and arp_ignore)",
             one.node, one.interface
         );
     }
@@ -187,14 +187,13 @@ fn leave_elsewhere(verdict: &mut Verdict, tests: &[TestRecord]) {
 /// Withholds a pass if the time did not suffice for all tests.
 fn leave_unrun(verdict: &mut Verdict, planned: usize, run: usize) {
     let judged = match verdict.word {
-        VerdictWord::Pass => "; every port direction that was judged in them reached its floor",
+        VerdictWord::Pass => "; every port direction judged in them reached its floor",
         VerdictWord::NotJudged => "",
         _ => return,
     };
     if run < planned {
         verdict.word = VerdictWord::Undecided;
-        verdict.reason =
-            format!("{run} of {planned} tests were run in the time that --max-time allows{judged}");
+        verdict.reason = format!("--max-time allowed {run} of {planned} tests{judged}");
     }
 }
 
@@ -209,7 +208,7 @@ fn leave_absent(verdict: &mut Verdict, missing: &[Missing]) {
     let more = and_more(missing.len(), 1, " ");
     verdict.word = VerdictWord::Undecided;
     verdict.reason = format!(
-        "{}{more} was absent, so its port was not judged; every other port that was judged reached its floor",
+        "{}{more} was absent, so its port was not judged; every other judged port reached its floor",
         first.node
     );
 }
@@ -231,7 +230,7 @@ fn only_told(imb: &ImbRecord) -> Verdict {
     let noun = if tables == 1 { "table" } else { "tables" };
     Verdict {
         word: VerdictWord::NotJudged,
-        reason: format!("{tables} {noun} of patterns: times are told, nothing judges them"),
+        reason: format!("{tables} {noun} of patterns: times are reported, not judged"),
     }
 }
 
@@ -265,7 +264,7 @@ mod tests {
             .push(finding(WireKind::WrongRoute { by }));
         leave_elsewhere(&mut verdict, record.tests());
         assert_eq!(verdict.word, VerdictWord::Undecided);
-        let said = "what n1 eth1 should have carried left by eth0: that port was not loaded";
+        let said = "traffic of n1 eth1 left by eth0: that port was not loaded";
         assert!(verdict.reason.starts_with(said), "{}", verdict.reason);
     }
 
@@ -312,7 +311,7 @@ mod tests {
         let mut passed = verdict(VerdictWord::Pass);
         leave_unmeasured(&mut passed, &record.sheet, &[], &Criteria::default());
         assert_eq!(passed.word, VerdictWord::Undecided);
-        let least = format!("(the least: {label} receive, 15.8 %)");
+        let least = format!("(lowest: {label} receive, 15.8 %)");
         assert!(passed.reason.contains(&least), "{}", passed.reason);
         let mut failed = verdict(VerdictWord::Fail);
         leave_unmeasured(&mut failed, &record.sheet, &[], &Criteria::default());

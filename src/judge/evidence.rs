@@ -25,7 +25,7 @@ impl Writer<'_> {
             }
         }
         let told = format!(
-            "waits: {limiting} of {links} connections through it waited for their way, not for hosts"
+            "waits: {limiting} of {links} connections through it were limited by the network, not by hosts"
         );
         if links > 0 { vec![told] } else { Vec::new() }
     }
@@ -39,7 +39,7 @@ impl Writer<'_> {
         let ports = self.view.ports.iter();
         let sound = ports.filter(|port| broken(port).is_none()).count();
         let told = self.view.ports.get(port).and_then(broken);
-        let told = told.map(|told| format!("{told} at its interface, none at {sound} others"));
+        let told = told.map(|told| format!("{told} at its interface, none at {sound} other ports"));
         told.into_iter().collect()
     }
 
@@ -184,7 +184,7 @@ impl Writer<'_> {
         let frames = looks.filter_map(|one| one.frames.get(port));
         let segments = sum(frames.map(|frames| frames.discarded));
         vec![format!(
-            "up to {segments} segments came to it and found no room in the host (frames that its interface missed, packets beyond its backlog)"
+            "up to {segments} segments reached it and were lost in the host for lack of room (frames that its interface missed, packets beyond its backlog)"
         )]
     }
 

@@ -73,18 +73,18 @@ pub(crate) fn port_limit(
     let missed = counters.missed.unwrap_or(0);
     if missed as f64 > FRAMES_MISSED * received {
         return Some(format!(
-            "{missed} frames came to {name} and found no room in the host"
+            "the host had no room for {missed} frames that reached {name}"
         ));
     }
     if measured.backlog_drops as f64 > FRAMES_MISSED * received {
         let dropped = measured.backlog_drops;
         return Some(format!(
-            "its processors dropped {dropped} packets, their backlog was full"
+            "its processors dropped {dropped} packets: their backlog was full"
         ));
     }
     let pauses = counters.pauses_sent.unwrap_or(0);
     (pauses > PAUSE_FRAMES)
-        .then(|| format!("{name} sent {pauses} pause frames: the host could not take what came"))
+        .then(|| format!("{name} sent {pauses} pause frames: the host could not keep up"))
 }
 
 /// Reason why a host could not take what arrived, if so: its receive window held back most of the links into it.
@@ -116,12 +116,12 @@ pub(crate) fn unseen(interface: &Interface) -> Option<String> {
     let name = &interface.name;
     let card = interface.virtual_card.as_ref();
     let card = card.map(|driver| {
-        format!("{name} is a virtual card ({driver}), and what it shares the real one with is not seen from there")
+        format!("{name} is a virtual card ({driver}), and its host cannot see what shares the physical card")
     });
     card.or_else(|| {
         let bond = interface.bond.as_ref()?;
         let members = interface.members.len();
-        Some(format!("{name} is a bond of {members} cards ({bond}), whose hash may put several connections on one of them"))
+        Some(format!("{name} is a bond of {members} cards ({bond}), whose hash may put several connections on one card"))
     })
 }
 
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(said(|node| node.interfaces[0].1.missed = Some(100)), None);
         let text = said(|node| node.interfaces[0].1.missed = Some(101)).unwrap();
         assert!(
-            text.starts_with("101 frames came to ") && text.contains("no room"),
+            text.starts_with("the host had no room for 101 frames that reached "),
             "{text}"
         );
         let text = said(|node| node.backlog_drops = 500).unwrap();

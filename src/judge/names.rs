@@ -14,7 +14,7 @@ pub(crate) fn floor_text(plan: &RunPlan) -> String {
         Some(rate) => format!("{} Gbit/s", show_gbit(rate as f64 / 1e9)),
         // The floor is printed as given, so two different floors never read alike.
         None if plan.criteria.peers => format!(
-            "{}, and {} of what ports like it carry",
+            "{}, and {} of the median of its peers",
             percent(plan.criteria.floor),
             percent(PEERS)
         ),
@@ -25,7 +25,7 @@ pub(crate) fn floor_text(plan: &RunPlan) -> String {
 /// The floor by which a fault was judged, in words.
 pub(crate) fn floor_text_of(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
     match sheet.direction(culprit).and_then(|one| one.floor) {
-        Some(floor) => format!("{} by the ports like it", percent(floor)),
+        Some(floor) => format!("{} set by its peers", percent(floor)),
         None if plan.criteria.peers => percent(plan.criteria.floor),
         None => floor_text(plan),
     }
@@ -141,8 +141,8 @@ pub(crate) fn name(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
             let all = sheet.ports.len();
             match (from.len() == all, to.len() == all) {
                 (true, true) => format!("the switch: all {all} ports together"),
-                (false, true) => format!("what {} send together", list(sheet, from)),
-                (true, false) => format!("what {} receive together", list(sheet, to)),
+                (false, true) => format!("{} sending together", list(sheet, from)),
+                (true, false) => format!("{} receiving together", list(sheet, to)),
                 (false, false) => format!("{} to {} together", list(sheet, from), list(sheet, to)),
             }
         }

@@ -18,7 +18,7 @@ pub(crate) fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
             let there = mbit.saturating_mul(1_000_000);
             if there < ordered {
                 findings.push(format!(
-                    "{} negotiated {}, ordered are {}",
+                    "{} negotiated {}, {} specified",
                     port.label,
                     gbit(there),
                     gbit(ordered)
@@ -28,10 +28,7 @@ pub(crate) fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
         let mtu = port.interface.mtu_bytes;
         let other = port.ordered_mtu.filter(|ordered| *ordered != mtu);
         if let Some(ordered) = other.filter(|_| mtu > 0) {
-            findings.push(format!(
-                "{} has MTU {mtu}, ordered is {ordered}",
-                port.label
-            ));
+            findings.push(format!("{} has MTU {mtu}, {ordered} specified", port.label));
         }
     }
     let speed = |port: &DataPort<'_>| match port.ordered {
@@ -40,7 +37,7 @@ pub(crate) fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
     };
     findings.extend(odd_ones(&ports, speed, |port, own, usual| {
         format!(
-            "{} negotiated {}, the others {} (say speed= in the host file if that is ordered)",
+            "{} negotiated {}, the others {} (write speed= in the host file if that is its specified speed)",
             port.label,
             gbit(own * 1_000_000),
             gbit(usual * 1_000_000)
@@ -54,7 +51,7 @@ pub(crate) fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
         };
         findings.extend(odd_ones(&ports, mtu, |port, own, usual| {
             format!(
-                "{} has MTU {own}, the others {usual} (say mtu= in the host file if that is ordered, or --mtu for all)",
+                "{} has MTU {own}, the others {usual} (write mtu= in the host file if that is its specified MTU, or --mtu for all)",
                 port.label
             )
         }));
@@ -180,8 +177,8 @@ mod tests {
         assert_eq!(
             findings(&[(g25, 10_000, 9000), (g25, 25_000, 1500)], Some(9000)),
             [
-                "n1 eth1 negotiated 10 Gbit/s, ordered are 25 Gbit/s",
-                "n2 eth1 has MTU 1500, ordered is 9000"
+                "n1 eth1 negotiated 10 Gbit/s, 25 Gbit/s specified",
+                "n2 eth1 has MTU 1500, 9000 specified"
             ]
         );
         assert_eq!(
@@ -194,7 +191,7 @@ mod tests {
                 None
             ),
             [
-                "n2 eth1 negotiated 10 Gbit/s, the others 25 Gbit/s (say speed= in the host file if that is ordered)"
+                "n2 eth1 negotiated 10 Gbit/s, the others 25 Gbit/s (write speed= in the host file if that is its specified speed)"
             ]
         );
         assert_eq!(
@@ -207,7 +204,7 @@ mod tests {
                 None
             ),
             [
-                "n3 eth1 has MTU 1500, the others 9000 (say mtu= in the host file if that is ordered, or --mtu for all)"
+                "n3 eth1 has MTU 1500, the others 9000 (write mtu= in the host file if that is its specified MTU, or --mtu for all)"
             ]
         );
         // The host file has the speed of a port that is slow on purpose. Of two ports, none is odd.
@@ -238,11 +235,11 @@ mod tests {
         assert!(check_with(&ports, &small, Some(9000)).is_empty());
         assert_eq!(
             check_with(&ports, &[Some(1500), Some(1500), None], None),
-            ["n1 eth1 has MTU 9000, ordered is 1500"]
+            ["n1 eth1 has MTU 9000, 1500 specified"]
         );
         assert_eq!(
             check_with(&ports, &[Some(9000), None, None], Some(9000)),
-            ["n2 eth1 has MTU 1500, ordered is 9000"]
+            ["n2 eth1 has MTU 1500, 9000 specified"]
         );
     }
 }

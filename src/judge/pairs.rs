@@ -188,7 +188,7 @@ pub(super) fn why_not(view: &View, linktest: &Linktest, record: &LinktestRecord)
         .reduce(f64::max)?;
     let bytes = fastest * SHORTEST_MESSAGE_S / 8.0;
     Some(format!(
-        "messages of {} x {} are too few or too short to judge a port by (from {} and {} ms on)",
+        "{} messages of {} are too few or too short to judge a port (needed: messages of {}, and {} ms per link)",
         linktest.messages,
         crate::units::show_bytes(linktest.message_bytes as u64),
         crate::units::show_bytes(numbers::whole(bytes.ceil())),

@@ -103,7 +103,7 @@ pub fn behind_sentence(view: &View, behind: &Behind) -> String {
         several => format!("the median of {several} tests"),
     };
     format!(
-        "{label} {direction} carries {:.1} % less than the {} like it, in {tests}",
+        "{label} {direction} carries {:.1} % less than its {} peers, in {tests}",
         (1.0 - behind.share) * 100.0,
         behind.members - 1,
     )
@@ -191,7 +191,7 @@ fn classes(
 pub fn sentence(view: &View, odd: &Odd) -> String {
     let (label, direction) = named(view, odd.place);
     format!(
-        "{label} {direction} differs from the {} like it: {} Gbit/s, their median is {} (test {}, {:.1} standard deviations)",
+        "{label} {direction} differs from its {} peers: {} Gbit/s, their median is {} (test {}, {:.1} standard deviations)",
         odd.members - 1,
         show_gbit(odd.rate / 1e9),
         show_gbit(odd.median / 1e9),
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!((found[0].members, found[0].test), (8, 0));
         assert_eq!(
             sentence(&view, &found[0]),
-            "n4 send differs from the 7 like it: 21.25 Gbit/s, their median is 23.00 (test 1, 7.6 standard deviations)"
+            "n4 send differs from its 7 peers: 21.25 Gbit/s, their median is 23.00 (test 1, 7.6 standard deviations)"
         );
         // A direction that a known fault holds down is not reported again.
         let held = |place, _| place == Place::Send(3);

@@ -25,13 +25,14 @@ impl Writer<'_> {
         let mut remarks = self.repeated.clone();
         if any(|test| test.coupling == Coupling::Buffer) {
             remarks.push(
-                "coupled by buffer, all links run at the pace of the slowest: not judged"
+                "with --coupling buffer all links run at the pace of the slowest: not judged"
                     .to_owned(),
             );
         }
         if any(|test| matches!(test.sink, Sink::File(_))) {
             let slow = self.view.unfit.values().find(|unfit| unfit.lasts);
-            let cache = "what went into files went into the page cache of the hosts: no figure here is that of a disk";
+            let cache =
+                "the hosts wrote files into their page cache: no figure here is the rate of a disk";
             remarks.push(slow.map_or_else(|| cache.to_owned(), |slow| slow.why.clone()));
         }
         let ports = self.view.fabric.port_places();
@@ -39,7 +40,7 @@ impl Writer<'_> {
         let left = left.count();
         if left > 0 {
             remarks.push(format!(
-                "figures of {left} port directions leave out tests in which an uplink on their way was full: there the uplink is judged, by its sum"
+                "figures of {left} port directions leave out tests in which an uplink on their path was full: there the uplink is judged, by its sum"
             ));
         }
         remarks.extend(self.unseen().take(MOST));
@@ -119,16 +120,16 @@ impl Writer<'_> {
         let (share, place, test) = *beyond.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
         let more = match beyond.len() - 1 {
             0 => String::new(),
-            more => format!(", beside {more} more"),
+            more => format!(", and {more} more did, too"),
         };
         let why = if share > EXCEEDS {
-            "is it faster than was ordered?"
+            "is the port faster than specified?"
         } else {
-            "a burst that a shaper had saved up, or bytes that came before the window and waited for one that was sent again"
+            "a shaper's burst, or bytes that arrived before the window and waited for a retransmit"
         };
         let (label, way) = peers::named(self.view, place);
         Some(format!(
-            "{label} {way} carried {:.1} % of what it can in test {}{more}: {why}",
+            "{label} {way} carried {:.1} % of its ceiling in test {}{more}: {why}",
             share * 100.0,
             test + 1,
         ))
@@ -144,7 +145,7 @@ impl Writer<'_> {
             let is_beyond = most.rate > *speed as f64 * EXCEEDS;
             is_beyond.then(|| {
                 format!(
-                    "uplink {group} was specified with {} Gbit/s and carried {} in test {}: are its hosts (group=) and its speed (--uplink) those of the switch?",
+                    "uplink {group} is specified with {} Gbit/s but carried {} in test {}: do its hosts (group=) and its speed (--uplink) match the switch?",
                     show_gbit(*speed as f64 / 1e9),
                     show_gbit(most.rate / 1e9),
                     most.test + 1
@@ -169,7 +170,7 @@ impl Writer<'_> {
             let dropped = sum(of_test.map(|frames| frames.dropped));
             (dropped > 0).then(|| {
                 format!(
-                    "{}: its interface dropped {dropped} frames while losses were looked for; not judged, frames that nobody asked for count there",
+                    "{}: its interface dropped {dropped} frames in the loss tests; not judged, since this counter includes unsolicited frames",
                     port.label
                 )
             })

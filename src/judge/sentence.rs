@@ -34,7 +34,7 @@ impl Writer<'_> {
         let (word, reason) = match (judged, crosses, self.view.has_speeds()) {
             (true, ..) => (
                 VerdictWord::Pass,
-                "every port direction that was judged reached its floor",
+                "every judged port direction reached its floor",
             ),
             (false, true, false) => (
                 VerdictWord::NotJudged,
@@ -42,7 +42,7 @@ impl Writer<'_> {
             ),
             (false, true, true) => (
                 VerdictWord::NotJudged,
-                "nothing that was measured fills a port",
+                "no test loads a port to its expected rate",
             ),
             (false, false, _) => (VerdictWord::NotJudged, "no criteria given"),
         };
@@ -76,7 +76,7 @@ impl Writer<'_> {
             .min_by(|a, b| a.2.rate_bits_per_s.total_cmp(&b.2.rate_bits_per_s))?;
         let gbit = |rate: f64| show_gbit(rate / 1e9);
         Some(format!(
-            "{} {way}: {} Gbit/s, asked for are {}; it can carry {} one way, and {} while as much comes back",
+            "{} {way}: {} Gbit/s, below --min-rate ({}); the port can carry {} one way, and {} with equal reverse traffic",
             port.label,
             gbit(one.rate_bits_per_s),
             gbit(self.plan.criteria.min_rate_bits_per_s? as f64),
@@ -109,16 +109,16 @@ impl Writer<'_> {
             let most = passes.iter().map(|pass| pass.rate).fold(0.0, f64::max);
             let next = match ceilings < *speed as f64 * 0.9 {
                 true => format!(
-                    "its hosts can fill {} of that: name more of them",
+                    "its hosts can fill {} of it: name more of its hosts",
                     gbit(ceilings)
                 ),
                 false => {
-                    "--pattern rotate, in which all of its hosts send to others at once, would"
+                    "--pattern rotate fills it, since all its hosts then send to others at once"
                         .to_owned()
                 }
             };
             return Some(format!(
-                "uplink of {group_name}, {way}: {} of {} Gbit/s at most, no test filled it; {next}",
+                "uplink of {group_name}, {way}: at most {} of {} Gbit/s, no test filled it; {next}",
                 gbit(most),
                 gbit(*speed as f64)
             ));
@@ -133,7 +133,7 @@ impl Writer<'_> {
         let place =
             places.find(|place| self.case.is_left_to_chance(*place) && !is_judged(place))?;
         Some(format!(
-            "{}: an uplink on its way was full in every test, so what the port itself can carry was not seen (--pattern rotate has tests within its group)",
+            "{}: an uplink on its path was full in every test, so no test shows what the port itself can carry (--pattern rotate has tests within its group)",
             name(self.plan, sheet, &culprit(&Fault::Place(place)))
         ))
     }
@@ -153,7 +153,7 @@ impl Writer<'_> {
             false => String::new(),
         };
         Some(format!(
-            "{}: {} of {} Gbit/s{at}, and nothing that was measured tells why",
+            "{}: {} of {} Gbit/s{at}, and no measurement explains why",
             name(self.plan, sheet, &culprit(&Fault::Place(place))),
             show_gbit(pass.rate / 1e9),
             show_gbit(pass.expected / 1e9),
@@ -170,18 +170,18 @@ impl Writer<'_> {
             ..fault.clone()
         };
         let finding = self.finding(sheet, &confirmed);
-        format!("{finding}; but this need not be the switch: {condition}")
+        format!("{finding}; but the switch need not be the cause: {condition}")
     }
 
     fn finding(&self, sheet: &Sheet, fault: &FaultSheet) -> String {
         let name = name_of(self.plan, sheet, fault);
         let alone = match fault.word {
-            VerdictWord::Fail => "confirmed alone",
-            _ => "but not each time it was measured alone",
+            VerdictWord::Fail => "confirmed in isolation",
+            _ => "but not in every isolated test",
         };
         if fault.kind == FaultKind::Broken {
             return format!(
-                "{name}: {:.1e} of frames came broken without contention (none may), {alone}",
+                "{name}: {:.1e} of frames arrived broken without contention (none allowed), {alone}",
                 fault.share
             );
         }
@@ -189,21 +189,21 @@ impl Writer<'_> {
             let why = fault.notes.first();
             let why = why.map_or("its host had no room for them", String::as_str);
             return format!(
-                "{name}: {:.1e} of segments lost without contention, no more than its host threw away: {why}; losses of the fabric not judged there",
+                "{name}: {:.1e} of segments lost without contention, no more than its host dropped: {why}; losses of the fabric are not judged there",
                 fault.share
             );
         }
         if fault.kind == FaultKind::Loss {
             return format!(
-                "{name}: {:.1e} of segments lost without contention (at most {:.0e}), {alone}",
+                "{name}: {:.1e} of segments lost without contention (at most {:.0e} allowed), {alone}",
                 fault.share, self.plan.criteria.loss
             );
         }
         let gbit = fault.rate_bits_per_s / 1e9;
         if fault.kind == FaultKind::HeadOfLine {
             let again = match fault.word {
-                VerdictWord::Fail => "and again, though well by itself",
-                _ => "once, and not again or not by itself",
+                VerdictWord::Fail => "and again when repeated, though healthy in isolation",
+                _ => "but it did not repeat, or the pair fell short in isolation, too",
             };
             return format!(
                 "{name} suffers from a congested port elsewhere (head-of-line blocking): {} of {} Gbit/s ({:.1} %, floor {}), {again}",
@@ -229,7 +229,7 @@ impl Writer<'_> {
             fault.stretch.map_or_else(String::new, |one| {
                 let mean = percent(one.mean_bits_per_s / 1e9 / expected.max(1e-9));
                 format!(
-                    " for {} s from second {} of test {} on (mean {mean:.1} %)",
+                    " for {} s from second {} of test {} (mean {mean:.1} %)",
                     one.seconds,
                     one.from_s,
                     one.test + 1
@@ -249,15 +249,15 @@ impl Writer<'_> {
         match fault.word {
             VerdictWord::Fail => match fault.culprit {
                 Culprit::BothWays(_) => {
-                    format!("{figures}{}, confirmed alone", steps(fault))
+                    format!("{figures}{}, confirmed in isolation", steps(fault))
                 }
-                _ => format!("{figures}, confirmed alone{comes_and_goes}"),
+                _ => format!("{figures}, confirmed in isolation{comes_and_goes}"),
             },
             VerdictWord::HostLimited => {
                 let why = fault.notes.first();
                 let why = why.map_or("its host was at its limit", String::as_str);
                 format!(
-                    "{figures}: {why}; proven to {} Gbit/s, not judged above",
+                    "{figures}: {why}; proven up to {} Gbit/s, not judged above",
                     show_gbit(self.proven(sheet, fault) / 1e9)
                 )
             }
@@ -266,15 +266,11 @@ impl Writer<'_> {
                 .first()
                 .is_some_and(|note| note.starts_with("waits: 0 of")) =>
             {
-                format!(
-                    "{figures}, but none of its connections waited for their way: the hosts held them up"
-                )
+                format!("{figures}, but the network limited none of its connections: the hosts did")
             }
             _ => match by_itself(self.plan, sheet, fault) {
                 Alone::Untold => {
-                    format!(
-                        "{figures}: nothing could be measured alone that tells why{comes_and_goes}"
-                    )
+                    format!("{figures}: no isolated test explains why{comes_and_goes}")
                 }
                 Alone::Well(least) => {
                     let least = percent(least);
@@ -286,21 +282,21 @@ impl Writer<'_> {
                                 "port"
                             };
                             format!(
-                                "{figures} under load, {:.1} % when that load was repeated, {least:.1} % or more alone: the load of the others decides, not this {what}",
+                                "{figures} under load, {:.1} % when that load was repeated, {least:.1} % or more in isolation: it depends on the load of other ports, not on this {what}",
                                 percent(share)
                             )
                         }
                         Some(share) => format!(
-                            "{figures} under load, {:.1} % when that load was repeated, {least:.1} % or more alone: it comes and goes, short in {short} of {all} tests",
+                            "{figures} under load, {:.1} % when that load was repeated, {least:.1} % or more in isolation: it comes and goes, short in {short} of {all} tests",
                             percent(share)
                         ),
                         None => format!(
-                            "{figures} under load, {least:.1} % or more alone{comes_and_goes}"
+                            "{figures} under load, {least:.1} % or more in isolation{comes_and_goes}"
                         ),
                     }
                 }
                 Alone::Mixed(least, most) => format!(
-                    "{figures} under load, alone from {:.1} to {:.1} %: it fell short with one partner and not with another, or not each time{comes_and_goes}",
+                    "{figures} under load, {:.1} to {:.1} % in isolation: it fell short with one partner but not with another, or not every time{comes_and_goes}",
                     percent(least),
                     percent(most)
                 ),
@@ -320,7 +316,7 @@ fn steps(fault: &FaultSheet) -> String {
         format!("{:.0}", percent(share))
     });
     format!(
-        "; alone, with {} links at once: {} %",
+        "; in isolation, with {} links at once: {} %",
         links.collect::<Vec<_>>().join(", "),
         shares.collect::<Vec<_>>().join(", ")
     )

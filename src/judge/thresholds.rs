@@ -4,15 +4,15 @@
 
 // What a test must be.
 
-/// A node whose counting interval differs from the window by more than this share of it spoils the test: its processors were taken from it.
+/// A test does not count if a node's counting interval differs from the window by more than this share of it: the node lacked processors.
 pub(super) const WINDOW_OFF: f64 = 0.05;
-/// Share of the window by which the nodes' windows may lie apart.
+/// Share of the window by which the nodes' windows may be apart.
 pub(super) const WINDOW_SKEW: f64 = 0.1;
-/// Multiple of its capacity that a port can show: a shaper's burst, or data that waited in receive buffers when the window began. More is a mistake.
+/// Multiple of its capacity that a port can show: a shaper's burst, or data that waited in receive buffers when the window began. More is an error.
 pub(super) const MOST_CARRIED: f64 = 1.5;
-/// Share of the time that receivers wait for a sink before the sink is called slow.
+/// A sink is slow if its receivers wait for it for this share of the time.
 pub(super) const SLOW_SINK: f64 = 0.5;
-/// Share of a port's capacity that other traffic may take before the port is not judged.
+/// Share of a port's capacity that other traffic may take. With more, the port is not judged.
 pub(super) const FOREIGN: f64 = 0.02;
 /// A port that carries more than this multiple of its capacity is not limited by that capacity.
 pub(super) const EXCEEDS: f64 = 1.08;
@@ -20,34 +20,34 @@ pub(super) const EXCEEDS: f64 = 1.08;
 pub(super) const FULL: f64 = 0.98;
 /// Links compete for a place if their demand exceeds its capacity by this factor.
 pub(super) const COMPETE: f64 = 1.02;
-/// Capacities that differ by less than this factor are of ports of one speed; acknowledgements make the difference.
+/// Ports whose capacities differ by less than this factor have the same speed; acknowledgements cause the difference.
 pub(super) const SAME_SPEED: f64 = 1.05;
-/// A test judges what several links share only if it expects more than this multiple of the most that ever passed it.
+/// A test judges what several links share only if it expects more than this multiple of the highest rate seen there.
 pub(super) const FULLER: f64 = 1.02;
 
 // What excuses a port.
 
-/// Busy share from which a processor core has nothing left.
+/// A processor core that is busy for this share of the time is at its limit.
 pub(super) const CORE_BUSY: f64 = 0.95;
-/// Share of its time a core spends on packets from which it serves links, whichever process runs on it.
+/// A core that spends this share of its time on packets serves links, whichever process runs on it.
 pub(super) const CORE_ON_PACKETS: f64 = 0.5;
-/// Share of the time of a host's processes spent ready and waiting for a processor: half means that waiting outweighs running.
+/// Share of their time that a host's processes are ready and wait for a processor: above half they wait longer than they run.
 pub(super) const PROCESSES_WAIT: f64 = 0.5;
-/// Share of the window below which such waiting is usual.
+/// Share of the window below which such waiting is normal.
 pub(super) const LEAST_WAIT: f64 = 0.3;
-/// Share of received frames an interface may miss for want of room before its host is the limit.
+/// Share of received frames that an interface may miss for lack of room. With more, its host is at its limit.
 pub(super) const FRAMES_MISSED: f64 = 1e-4;
-/// Pause frames an interface may send in a test before its host is the limit; a few are usual when a link comes up.
+/// Pause frames that an interface may send in a test. With more, its host is at its limit; a few are normal when a link comes up.
 pub(super) const PAUSE_FRAMES: u64 = 10;
-/// Time without a processor explains a deficit if it amounts to this share of it.
+/// The time that processes wait for a processor explains a deficit if it is at least this share of it.
 pub(super) const WAIT_EXPLAINS: f64 = 0.5;
-/// Competing TCP links left sound uplinks as low as 74 % for two seconds; a share below this one is no chance.
+/// Competing TCP links left healthy uplinks at 74 % for two seconds; a share below this one is not due to chance.
 pub(super) const UPLINK_BY_CHANCE: f64 = 0.7;
 /// The same for a port that several links share.
 pub(super) const PORT_BY_CHANCE: f64 = 0.85;
-/// Share of a port's deficit that links which are still finding their rate again must account for.
+/// Share of a port's deficit that links which are still recovering their rate must account for.
 pub(super) const RISING_LACKS: f64 = 0.8;
-/// A link is finding its rate again if the last stretch of a window carries this multiple of the first.
+/// A link is recovering its rate if the last stretch of a window carries this multiple of the first.
 pub(super) const RISES: f64 = 1.2;
 
 // Time inside the window.
@@ -58,18 +58,18 @@ pub(super) const STRETCH_S: f64 = 2.0;
 pub(super) const STRETCH_PART: f64 = 0.1;
 /// A port that carries this share of its mean in its worst stretch is even.
 pub(super) const EVEN: f64 = 0.95;
-/// The same where several links share a port: the worst stretch of sound ports was at 93 %.
+/// The same where several links share a port: the worst stretch of healthy ports was at 93 %.
 pub(super) const EVEN_SHARED: f64 = 0.9;
-/// Time for which BBR sends next to nothing, in seconds, now and then (PROBE_RTT in draft-ietf-ccwg-bbr).
+/// Time in seconds for which BBR sends almost nothing, from time to time (PROBE_RTT in draft-ietf-ccwg-bbr).
 pub(super) const PROBE_S: f64 = 0.2;
 /// Share of a port's deficit in a stretch that all ports together must lack, too; otherwise other links carried it.
 pub(super) const STRETCH_LACKS: f64 = 0.5;
 
 // How well faults explain a test.
 
-/// A prediction this share above the observation does not explain it.
+/// A prediction that exceeds the observation by this share does not explain it.
 pub(super) const NEAR: f64 = 0.07;
-/// The same as a share of the room above the floor: a deficit below a high floor must not be explained by nothing.
+/// The same as a share of the room above the floor: a deficit below a high floor must not pass without an explanation.
 pub(super) const NEAR_FLOOR: f64 = 0.7;
 /// The same where both are below the floor and only the place itself limits the rate.
 pub(super) const DEPTH: f64 = 0.10;
@@ -79,13 +79,13 @@ pub(super) const UNFAIR: f64 = 1.5;
 pub(super) const TIGHT: f64 = 0.04;
 /// The same as a share of the room above the floor, where that is less.
 pub(super) const TIGHT_OF_FLOOR: f64 = 0.4;
-/// The least that standard deviation can be.
+/// Lower limit of that standard deviation.
 pub(super) const TIGHTEST: f64 = 0.015;
 /// Standard deviation of a link that shares something full elsewhere, as a share of the expected rate.
 pub(super) const LOOSE: f64 = 0.15;
 /// Factor on these deviations where ports carry more than they should be able to.
 pub(super) const EXCEEDED: f64 = 3.0;
-/// Most that a single figure can cost, in units of log-likelihood: one that is far off may be a mishap.
+/// Upper limit of the cost of a single figure, in units of log-likelihood: one that is far off may be an accident.
 pub(super) const MOST_PER_FIGURE: f64 = 10.0;
 /// Something that several links share is narrow if it passes less than this share of the demand.
 pub(super) const NARROW: f64 = 0.96;
@@ -105,7 +105,7 @@ pub(super) const PORT_OF_GROUP_PRICE: f64 = 0.25;
 pub(super) const PATH_PRICE: f64 = 7.0;
 /// Additional price of a fault that comes and goes, in units of log-likelihood.
 pub(super) const VARIES_PRICE: f64 = 4.0;
-/// Price of each time that such a fault was there.
+/// Price of each time that such a fault was present.
 pub(super) const EACH_TIME_PRICE: f64 = 2.5;
 /// Additional price of a group of ports that is neither a set of senders, nor of receivers, nor an uplink.
 pub(super) const UNUSUAL_PRICE: f64 = 1.5;
@@ -119,40 +119,40 @@ pub(super) const FAR: f64 = 3.5;
 pub(super) const GUESS_WITHIN: f64 = 10.0;
 /// Two explanations closer than this, in units of log-likelihood, cannot be told apart.
 pub(super) const INSEPARABLE: f64 = 3.0;
-/// An explanation at most this much worse is worth a look where the best one cannot be shown, in units of log-likelihood.
+/// An explanation at most this much worse is worth a retest where the best one cannot be shown, in units of log-likelihood.
 pub(super) const LOOK_WITHIN: f64 = 20.0;
 /// Unevenness with which links share what a fault leaves, as a share.
 pub(super) const UNEVEN_BESIDE_FAULT: f64 = 0.1;
-/// All ports together are as predicted from this share of the prediction on.
+/// All ports together are as predicted if they carry at least this share of the prediction.
 pub(super) const AS_PREDICTED: f64 = 0.97;
 
-// Second looks.
+// Retests.
 
-/// The ports of a pair are well with others if they carried this multiple with them.
+/// The ports of a pair are healthy with others if they carried this multiple with them.
 pub(super) const WELL_WITH_OTHERS: f64 = 1.04;
-/// Share of their capacity to which links are held where frames are counted: nothing need be lost then.
+/// Share of their capacity to which links are limited in loss tests: at this rate the fabric need not lose frames.
 pub(super) const PACED: f64 = 0.95;
 /// Two shares under load are alike if they differ by less than this.
 pub(super) const ALIKE_UNDER_LOAD: f64 = 0.1;
 
 // Losses.
 
-/// Held links that reach less than this share of their rate are in contention.
+/// Links that reach less than this share of the rate to which they are limited are in contention.
 pub(super) const REACHED: f64 = 0.97;
-/// A pair that once carried this share of its due is not narrow.
+/// A pair that once carried this share of its expected rate is not narrow.
 pub(super) const NOT_NARROW: f64 = 0.92;
-/// Losses that a second look should see if the loss rate stays as it was.
+/// Losses that a retest should see if the loss rate stays the same.
 pub(super) const LOSSES_TO_SEE: f64 = 25.0;
-/// Probability that chance makes as many losses of a permitted share: smaller means lossy.
+/// A place is lossy if a permitted loss share would cause as many losses with less than this probability.
 pub(super) const LOSS_CHANCE: f64 = 1e-4;
-/// Share of a port's losses that one pair must have to be the place instead of the port.
+/// Share of a port's losses that a pair must have to be blamed instead of the port.
 pub(super) const OF_A_PORT: f64 = 0.8;
 
 // Ports like each other.
 
 /// Share of the median of its class that a port must reach with `--floor peers`.
 pub(crate) const PEERS: f64 = 0.97;
-/// Probability that a run of sound ports, all its figures taken together, names one of them.
+/// Probability that a run with healthy ports only names one of them, over all figures of the run.
 pub(super) const ODD_CHANCE: f64 = 0.01;
 /// A port is as slow as its slow partner if it differs by less than this factor.
 pub(super) const AS_SLOW: f64 = 1.01;
@@ -165,7 +165,7 @@ pub(super) const BEYOND: f64 = 0.025;
 pub(super) const SHORTEST_MESSAGE_S: f64 = 1e-3;
 /// The same for all timed messages of a link together: connections must have found their rate.
 pub(super) const SHORTEST_LINK_S: f64 = 20e-3;
-/// Share of its time a rank moves bytes from which the rank, not the link, is the limit.
+/// A rank that moves bytes for this share of its time is the limit, not the link.
 pub(super) const RANK_BUSY: f64 = 0.95;
-/// Share of its time a rank waits for a processor from which its links are not judged.
+/// The links of a rank that waits for a processor for this share of its time are not judged.
 pub(super) const RANK_WAITS: f64 = 0.3;

@@ -49,7 +49,7 @@ pub(crate) fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Op
         return of(
             true,
             format!(
-                "{name} counted for {} of a window of {}{}",
+                "{name} counted for {} instead of the window of {}{}",
                 show_ns(own),
                 show_ns(window_ns),
                 busy(hosts, test)
@@ -61,9 +61,9 @@ pub(crate) fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Op
         .filter(|skew| *skew as f64 > window * WINDOW_SKEW)
     {
         let why = format!(
-            "the nodes' windows lie {} apart, of {}",
-            show_ns(skew),
-            show_ns(window_ns)
+            "the nodes' windows of {} are {} apart",
+            show_ns(window_ns),
+            show_ns(skew)
         );
         return of(true, why + &busy(hosts, test));
     }
@@ -93,7 +93,7 @@ fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<
         hosts: true,
         lasts: true,
         why: format!(
-            "{} wrote {} Gbit/s to {pattern}, and its receivers waited for that {:.0} % of the time",
+            "{} wrote {} Gbit/s to {pattern}, and its receivers waited for these writes {:.0} % of the time",
             hosts[node].node,
             show_gbit(gbit_per_s(bytes, node_ns)),
             waited * 100.0
@@ -129,12 +129,12 @@ pub(super) fn too_fast(
         hosts: !busy.is_empty(),
         lasts: false,
         why: format!(
-            "{} showed {} Gbit/s, and can carry {}{}",
+            "{} showed {} Gbit/s, above its ceiling of {}{}",
             view.ports[port].label,
             show_gbit(rate / 1e9),
             show_gbit(ceiling / 1e9),
             match busy.is_empty() {
-                true => " (is it faster than was ordered?)",
+                true => " (is the port faster than specified?)",
                 false => &busy,
             }
         ),
@@ -233,7 +233,7 @@ pub(crate) fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Ve
             false => VerdictWord::Invalid,
         };
         let reason = format!(
-            "test {} was not what was asked for{times}: {}",
+            "test {} did not run as planned{times}: {}",
             test + 1,
             unfit.why
         );
@@ -259,7 +259,7 @@ pub(crate) fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Ve
         Some(Verdict {
             word: VerdictWord::Undecided,
             reason: format!(
-                "{label} {way}: {:.1} % of the port was other traffic, {:.1} % was this run's (together {:.0} %): stop it and repeat",
+                "{label} {way}: other traffic took {:.1} % of the port, this run {:.1} % (together {:.0} %): stop the other traffic and repeat",
                 percent(foreign),
                 percent(rate),
                 percent(foreign + rate)

@@ -131,7 +131,7 @@ impl Comparison {
         let conditions = self.conditions.iter();
         lines.extend(conditions.map(|text| format!("      not the same: {text}")));
         if self.rows.is_empty() {
-            lines.push(format!("      no {} is in either run", self.of));
+            lines.push(format!("      neither run has a {}", self.of));
             return lines;
         }
         let widths = self.rows.iter().map(|row| row.name.len());
@@ -155,7 +155,7 @@ impl Comparison {
         }
         let more = self.rows.len().saturating_sub(most);
         if more > 0 {
-            lines.push(format!("and {more} more that changed less for the worse"));
+            lines.push(format!("and {more} more that worsened less"));
         }
         lines
     }
@@ -273,7 +273,8 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
     };
     let place = format!("{label} {direction}");
     let (Some(at), Some(at_now)) = (at, at_now) else {
-        let unknown = " (no switch ports were named, so nothing is known of a move)";
+        let unknown =
+            " (no switch ports were named, so pipebench cannot see whether a cable was moved)";
         return unmoved(&place, unknown, "");
     };
     if at == at_now {
@@ -286,13 +287,13 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
     let heir_word = heir.and_then(|port| word_of(now, &port.label, direction));
     let said = |word: Option<VerdictWord>| match word {
         None => "was not measured".to_owned(),
-        Some(VerdictWord::Pass) => "is well".to_owned(),
+        Some(VerdictWord::Pass) => "is healthy".to_owned(),
         Some(word) => format!("is {word}"),
     };
     let is_well = own == Some(VerdictWord::Pass);
     match (failed, heir_word) {
         (true, Some(VerdictWord::Fail)) => format!(
-            "{label} {direction}: FAIL at {at} and at {at_now}, and {at} fails with another host: two faults, or one behind both ports"
+            "{label} {direction}: FAIL at {at} and at {at_now}, and {at} fails with another host: two faults, or one that affects both ports"
         ),
         (true, _) => format!(
             "the fault followed the host: {label} {direction} FAIL at {at} and at {at_now}: NIC or cable of {host}"
@@ -303,19 +304,19 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
             said(own)
         ),
         (false, Some(word @ VerdictWord::Pass)) if is_well => format!(
-            "{label} {direction}: FAIL at {at} before; now both {host} at {at_now} and {at} with another host are well ({word}): a contact, perhaps"
+            "{label} {direction}: FAIL at {at} before; now both {host} at {at_now} and {at} with another host are healthy ({word}): perhaps a bad contact"
         ),
         (false, Some(word)) => format!(
-            "{label} {direction}: FAIL at {at} before; now {host} at {at_now} {}, and {at} with another host {}: this does not tell what became of it",
+            "{label} {direction}: FAIL at {at} before; now {host} at {at_now} {}, and {at} with another host {}: this does not show where the fault is",
             said(own),
             said(Some(word))
         ),
         (false, None) if !is_well => format!(
-            "{label} {direction}: FAIL at {at} before; at {at_now}, where it was moved to, it {}",
+            "{label} {direction}: FAIL at {at} before; after the move to {at_now} it {}",
             said(own)
         ),
         (false, None) => format!(
-            "{label} {direction}: well since it was moved from {at} to {at_now}: the port or its contact; plug another host into {at} to tell"
+            "{label} {direction}: healthy since it was moved from {at} to {at_now}: the switch port or its contact was at fault; plug another host into {at} to decide"
         ),
     }
 }
@@ -344,26 +345,22 @@ mod tests {
         };
         let (pass, fail) = (Some(VerdictWord::Pass), Some(VerdictWord::Fail));
         let open = Some(VerdictWord::NotJudged);
-        assert!(after(pass, pass).contains("are well (PASS)"));
-        assert!(after(pass, None).contains("well since it was moved"));
+        assert!(after(pass, pass).contains("are healthy (PASS)"));
+        assert!(after(pass, None).contains("healthy since it was moved"));
         for (own, heir, expected) in [
             (None, fail, "while n3 was not measured at Eth1/8"),
             (open, fail, "while n3 is NOT JUDGED at Eth1/8"),
             (
                 pass,
                 open,
-                "n3 at Eth1/8 is well, and Eth1/3 with another host is NOT JUDGED",
+                "n3 at Eth1/8 is healthy, and Eth1/3 with another host is NOT JUDGED",
             ),
             (
                 open,
                 pass,
-                "n3 at Eth1/8 is NOT JUDGED, and Eth1/3 with another host is well",
+                "n3 at Eth1/8 is NOT JUDGED, and Eth1/3 with another host is healthy",
             ),
-            (
-                None,
-                None,
-                "at Eth1/8, where it was moved to, it was not measured",
-            ),
+            (None, None, "after the move to Eth1/8 it was not measured"),
         ] {
             let said = after(own, heir);
             assert!(said.contains(expected), "{said}");

@@ -37,7 +37,7 @@ pub(super) fn line(record: &Record) -> Option<String> {
         micros(least.median),
         micros(loaded.median)
     ));
-    parts.extend(once(&links).map(|(all, _)| format!("{all:.3} % of segments sent once")));
+    parts.extend(once(&links).map(|(all, _)| format!("{all:.3} % of segments not retransmitted")));
     Some(format!("described, not judged: {}", parts.join("; ")))
 }
 
@@ -67,7 +67,7 @@ fn ports(record: &Record) -> Option<String> {
         format!(", 5th percentile {}, 95th {}", percent(low), percent(high))
     });
     Some(format!(
-        "{} of what was expected at least, median {}, at most {}{tails}; coefficient of variation {:.2} %, Jain's index {:.4}",
+        "least {} of the expected rate, median {}, most {}{tails}; coefficient of variation {:.2} %, Jain's index {:.4}",
         percent(spread.least),
         percent(spread.median),
         percent(spread.most),
@@ -107,7 +107,7 @@ fn transfer(record: &Record) -> Option<String> {
 fn efficiency(links: &[&LinkRecord]) -> Option<String> {
     let (all, worst) = once(links)?;
     Some(format!(
-        "{all:.3} % of segments sent once only, {worst:.3} % on the worst link (RFC 6349; with contention, repeats are TCP at work)"
+        "{all:.3} % of segments not retransmitted, {worst:.3} % on the worst link (RFC 6349; under contention, retransmits are normal for TCP)"
     ))
 }
 

@@ -67,7 +67,7 @@ impl Format {
         match self {
             Self::Text => Row {
                 word: "text",
-                what: "The summary, as after the run",
+                what: "The summary, as printed after the run",
                 file: "summary.txt",
                 media_type: "text/plain; charset=utf-8",
                 label: "Summary (text)",
@@ -75,7 +75,7 @@ impl Format {
             },
             Self::Html => Row {
                 word: "html",
-                what: "One page with everything: heat map, rates over time, evidence, conditions, room for signatures",
+                what: "One page with everything: heat map, rates over time, evidence, conditions, signature lines",
                 file: "report.html",
                 media_type: "text/html; charset=utf-8",
                 label: "Report (HTML)",
@@ -107,7 +107,7 @@ impl Format {
             },
             Self::Openmetrics => Row {
                 word: "openmetrics",
-                what: "For Prometheus and its like",
+                what: "For Prometheus and compatible tools",
                 file: "metrics.txt",
                 media_type: "application/openmetrics-text; version=1.0.0; charset=utf-8",
                 label: "OpenMetrics",

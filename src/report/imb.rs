@@ -65,7 +65,7 @@ fn remarks(imb: &Imb, ranks: usize) -> String {
     let others: Vec<&str> = imb.unforced().into_iter().map(Benchmark::name).collect();
     if let (Some(algorithm), false) = (imb.algorithm, others.is_empty()) {
         text += &format!(
-            "\n# no {} there, the usual one instead: {}\n",
+            "\n# no {} for these, the usual algorithm instead: {}\n",
             algorithm.name(),
             others.join(", ")
         );

@@ -12,7 +12,7 @@ use crate::units::{show_gbit, show_ns};
 use super::figures::{Direction, Port};
 
 /// Fixed sentence on every sheet: the kind of test, and the RFCs whose conformance it does not claim.
-pub const FIXED_WORDS: &str = "a software test from end hosts, payload at the TCP layer: the pattern of RFC 2889 and RFC 8239, not their conformance";
+pub const FIXED_WORDS: &str = "software test from end hosts, TCP payload; follows RFC 2889/8239 patterns, does not claim conformance";
 
 /// Maximum number of faults that are shown. The same limit applies to remarks and to findings on the order.
 const TOLD: usize = 6;
@@ -137,9 +137,9 @@ fn loaded_line(record: &Record) -> Option<String> {
     };
     let of_switch = record.plan.site.as_ref().and_then(|site| site.ports);
     let of_switch =
-        of_switch.map_or_else(String::new, |ports| format!(" of a switch with {ports}"));
+        of_switch.map_or_else(String::new, |ports| format!(" (of {ports} on the switch)"));
     Some(format!(
-        "      {} of {} ports{of_switch} loaded both ways, each at its best to {:.1} % or more of what it can carry{}",
+        "      {} of {} ports{of_switch} loaded both ways; best rate per port: at least {:.1} % of its ceiling{}",
         loaded.ports,
         loaded.named,
         share * 100.0,
@@ -175,10 +175,10 @@ pub fn to_sign(record: &Record) -> Option<String> {
     });
     let possible = port.speed_bits_per_s.map_or_else(String::new, |speed| {
         let share = figure.ceiling_bits_per_s / speed as f64;
-        format!(" ({mtu}at most {:.1} % of its line rate)", share * 100.0)
+        format!(" (its ceiling {mtu}is {:.1} % of line rate)", share * 100.0)
     });
     Some(format!(
-        "{} {way} {} Gbit/s payload{wire} one way, both directions loaded: {:.1} % of what the port can carry{possible}",
+        "{} {way} {} Gbit/s payload{wire} one way, both directions loaded: {:.1} % of the port's ceiling{possible}",
         port.label,
         show_gbit(figure.rate_bits_per_s / 1e9),
         figure.rate_bits_per_s / figure.ceiling_bits_per_s * 100.0,
@@ -188,8 +188,8 @@ pub fn to_sign(record: &Record) -> Option<String> {
 /// Source of the port speeds, as text.
 pub fn basis(record: &Record) -> &'static str {
     match record.sheet.basis {
-        Basis::Ordered => "speed as ordered",
-        Basis::Negotiated => "speed as negotiated, not as ordered",
+        Basis::Ordered => "speed as specified",
+        Basis::Negotiated => "speed as negotiated where none is specified",
         Basis::Unknown => "speed of some ports unknown: these are not judged",
     }
 }
@@ -225,7 +225,7 @@ pub fn broken_seal(record: &Record) -> Option<String> {
     let mut lines = criteria.lines();
     let changed = lines.find(|line| !sealed.lines().any(|other| other == *line))?;
     Some(format!(
-        "NOT AS SEALED: {changed:?} was not settled before the start"
+        "NOT AS SEALED: {changed:?} was not sealed before the start"
     ))
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn taken_over(record: &Record) -> Option<String> {
     let run = record.resumed.as_ref()?;
     let (_, part) = record.outcome.parts();
     Some(format!(
-        "the first {part}s are those of {run}, which broke off"
+        "the first {part}s are from {run}, which ended early"
     ))
 }
 
@@ -299,7 +299,7 @@ fn mtu(record: &Record) -> Option<String> {
         .filter_map(|link| Some(link.tcp?.1.path_mtu_bytes))
         .any(|bytes| bytes > 0 && mtus.iter().all(|mtu| bytes < u64::from(*mtu)));
     match mtus[..] {
-        [mtu] if narrow => Some(format!("MTU {mtu}, but paths take less")),
+        [mtu] if narrow => Some(format!("MTU {mtu}, but some paths pass less")),
         [mtu] => Some(format!("MTU {mtu} verified")),
         _ => None,
     }
@@ -330,11 +330,9 @@ pub fn standing(record: &Record) -> Option<String> {
     let lengths: Vec<String> = lengths.into_iter().flatten().collect();
     let looked = tests().any(|test| test.purpose == Purpose::Loss);
     let word = match (acceptance.profile, acceptance.shortened) {
-        (Profile::Acceptance, false) if !looked => {
-            "SCREENING (acceptance, but losses were not looked for)"
-        }
+        (Profile::Acceptance, false) if !looked => "SCREENING (acceptance without loss tests)",
         (Profile::Acceptance, true) if !looked => {
-            "SCREENING (acceptance, shortened, and losses were not looked for)"
+            "SCREENING (acceptance, shortened, without loss tests)"
         }
         (Profile::Acceptance, false) => "ACCEPTANCE",
         (Profile::Acceptance, true) => "SCREENING (acceptance, shortened)",
@@ -345,7 +343,7 @@ pub fn standing(record: &Record) -> Option<String> {
     if let Some(first) = &acceptance.repeats {
         let count = single.len() + mesh.len();
         return Some(format!(
-            "      RETEST of {first}: {count} links, each alone; {basis}"
+            "      RETEST of {first}: {count} links, each in isolation; {basis}"
         ));
     }
     let mtu = mtu(record).map_or_else(String::new, |mtu| format!(", {mtu}"));
@@ -360,7 +358,7 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
             format!("{name}: {:.1e} of segments lost, in its host", fault.share)
         }
         FaultKind::Loss => format!("{name}: {:.1e} of segments lost", fault.share),
-        FaultKind::Broken => format!("{name}: {:.1e} of frames came broken", fault.share),
+        FaultKind::Broken => format!("{name}: {:.1e} of frames arrived broken", fault.share),
         FaultKind::Rate | FaultKind::HeadOfLine => {
             let rate = fault.rate_bits_per_s;
             let by_host = fault.word == VerdictWord::HostLimited;
@@ -384,11 +382,11 @@ pub fn number(record: &Record, test: usize) -> Option<usize> {
 /// The command to run after a cable was moved.
 fn again(record: &Record, port: &str) -> String {
     let Some(acceptance) = record.plan.acceptance() else {
-        return "the same command again".to_owned();
+        return "repeat the command".to_owned();
     };
     let first = acceptance.repeats.clone();
     let run = first.unwrap_or_else(|| record.name());
-    format!("`pipebench retest {run} --moved {port}=PORT`")
+    format!("run `pipebench retest {run} --moved {port}=PORT`")
 }
 
 /// The segment that hosts can blame and the swap that separates its parts; for an unconfirmed fault, the measurement that would decide it.
@@ -399,37 +397,37 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
     }
     if !fault.or.is_empty() {
         return Some(
-            "      hosts cannot tell these apart. Next: name more hosts, or swap two cables and run again"
+            "      hosts cannot tell these apart. Next: name more hosts, or swap two cables and repeat the command"
                 .to_owned(),
         );
     }
     if fault.kind == FaultKind::HeadOfLine {
         return Some(
-            "      traffic to one port slows down traffic to another: the switch's queues. Next: its settings of buffers and flow control (pause frames do this, too)"
+            "      location: the switch's queues, where traffic to one port slows traffic to another. Next: check its buffer and flow control settings (pause frames have the same effect)"
                 .to_owned(),
         );
     }
     Some(match &fault.culprit {
         Culprit::Send(port) | Culprit::Receive(port) => format!(
-            "      segment: NIC, cable or switch port; hosts cannot separate these. Next: move {}'s cable to another port, then {}",
+            "      location: NIC, cable or switch port (indistinguishable from the hosts). Next: move {}'s cable to another port, then {}",
             label(*port),
             again(record, label(*port))
         ),
         Culprit::Pair(from, to) => format!(
-            "      both ports are well with others: the path {}->{} within the fabric. Next: the switch's counters on that path",
+            "      location: the path {}->{} within the fabric; both ports are healthy with others. Next: check the switch's counters on that path",
             label(*from),
             label(*to)
         ),
         Culprit::Up(_) | Culprit::Down(_) => {
-            "      its ports are well alone. Next: the members of the uplink, one by one".to_owned()
+            "      location: the uplink; its ports are healthy in isolation. Next: test its members one by one".to_owned()
         }
         Culprit::BothWays(port) => format!(
-            "      each direction is well alone: half duplex, the host's slot, or the port. Next: the negotiated duplex, then move {}'s cable to another port, then {}",
+            "      location: half duplex, the host's PCIe slot, or the port; each direction is healthy in isolation. Next: check the negotiated duplex, then move {}'s cable to another port, then {}",
             label(*port),
             again(record, label(*port))
         ),
         Culprit::Shared { .. } | Culprit::Path(_) => {
-            "      its ports are well alone, and with fewer others. Next: what these ports share: chip, line card, backplane, members of a bundle"
+            "      location: what these ports share; they are healthy in isolation and with fewer others. Next: check the chip, line card, backplane and members of a bundle"
                 .to_owned()
         }
     })
@@ -439,38 +437,40 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
 fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
     let next = match (fault.word, fault.kind) {
         _ if fault.condition.is_some() => {
-            "the same port with a host that has its card for itself, or each card of the bond alone (--interface)"
+            "test the port with a host that does not share its card, or test each card of the bond alone (--interface)"
         }
         (VerdictWord::HostLimited, _) => {
-            "the same port with a faster host (swap two hosts), or what holds this one back taken away"
+            "test the port with a faster host (swap two hosts), or remove the bottleneck on this host"
         }
         (_, FaultKind::Loss | FaultKind::Broken) => {
-            "a longer look: the same command with a longer --time, and the switch's counters of errors before and after"
+            "repeat the command with a longer --time, and compare the switch's error counters before and after"
         }
-        (_, FaultKind::HeadOfLine) => "the same command again",
+        (_, FaultKind::HeadOfLine) => "repeat the command",
         (_, FaultKind::Rate) => {
             match (
                 &fault.culprit,
                 by_itself(&record.plan, &record.sheet, fault),
             ) {
                 (culprit, _) if culprit.is_shared() => return Some(asks(record, fault)),
-                (Culprit::Up(_) | Culprit::Down(_), _) => "the members of the uplink, one by one",
+                (Culprit::Up(_) | Culprit::Down(_), _) => {
+                    "test the members of the uplink one by one"
+                }
                 (_, Alone::Untold) => {
-                    "the port with a known-good partner and nothing else (--hosts A,B --pattern pairs)"
+                    "test the port with a known-good partner and nothing else (--hosts A,B --pattern pairs)"
                 }
                 (_, Alone::Well(_)) if fell_short_in_a_permutation(record, fault) => {
-                    "the same command with a longer --time: what chance took away comes back, what the switch cannot carry while all ports are loaded does not"
+                    "repeat the command with a longer --time: a shortfall by chance disappears, a limit of the switch under full load stays"
                 }
                 (_, Alone::Well(_)) => {
-                    "--pattern rotate, in which every port carries one link each way: if it falls short there too, it is the port"
+                    "run --pattern rotate, in which every port carries one link each way: if the port falls short there, too, it is at fault"
                 }
                 (_, Alone::Mixed(..)) => {
-                    "the port with a third partner (--hosts A,B --pattern pairs)"
+                    "test the port with a third partner (--hosts A,B --pattern pairs)"
                 }
             }
         }
     };
-    Some(format!("      what would decide: {next}"))
+    Some(format!("      to decide: {next}"))
 }
 
 /// The question to answer about a fabric that carries less than its ports can.
@@ -478,17 +478,17 @@ fn asks(record: &Record, fault: &FaultSheet) -> String {
     let carried = gbit(fault.rate_bits_per_s);
     let Culprit::Shared { from, to } = &fault.culprit else {
         return format!(
-            "      what would decide: whether these pairs may share {carried} Gbit/s (--fabric non-blocking says that nothing is shared)"
+            "      to decide: may these pairs share {carried} Gbit/s? (--fabric non-blocking specifies that nothing is shared)"
         );
     };
     let all = record.sheet.ports.len();
     if from.len() == all && to.len() == all {
         return format!(
-            "      one switch? then it does not carry what its ports can: --fabric non-blocking makes that a FAIL. Leaves with uplinks? then declare them (group= in a host file, --uplink GROUP={carried}G)"
+            "      to decide: is it one switch? Then it carries less than its ports can, and --fabric non-blocking makes this a FAIL. Leaves with uplinks? Then declare them (group= in a host file, --uplink GROUP={carried}G)"
         );
     }
     format!(
-        "      an uplink of {carried} Gbit/s? then declare it (group= in a host file, --uplink GROUP={carried}G). One switch? --fabric non-blocking makes this a FAIL"
+        "      to decide: is it an uplink of {carried} Gbit/s? Then declare it (group= in a host file, --uplink GROUP={carried}G). One switch? Then --fabric non-blocking makes this a FAIL"
     )
 }
 
@@ -590,7 +590,7 @@ mod tests {
     fn where_nothing_was_ordered_the_sheet_says_so() {
         let text = include_str!("../../tests/golden/slow-receiver/record.json");
         let mut record: Record = serde_json::from_str(text).unwrap();
-        assert!(crate::report::text::summary(&record).contains("; speed as ordered, "));
+        assert!(crate::report::text::summary(&record).contains("; speed as specified, "));
         let judged = |record: &mut Record| {
             let judgement =
                 crate::judge::verdict::judge(&record.plan, &record.hosts, record.measured());
@@ -602,7 +602,7 @@ mod tests {
         }
         let said = judged(&mut record);
         assert!(
-            said.contains("; speed as negotiated, not as ordered, "),
+            said.contains("; speed as negotiated where none is specified, "),
             "{said}"
         );
         // The port speed of one host is unknown.
@@ -622,12 +622,12 @@ mod tests {
         let mut record: Record = serde_json::from_str(text).unwrap();
         let said = |record: &Record| would_decide(record, &record.sheet.faults[0]).unwrap();
         assert!(
-            said(&record).contains("decide: --pattern rotate"),
+            said(&record).contains("decide: run --pattern rotate"),
             "{}",
             said(&record)
         );
         record.plan.tests_mut()[0].pattern = Pattern::RING;
-        let longer = "decide: the same command with a longer --time";
+        let longer = "decide: repeat the command with a longer --time";
         assert!(said(&record).contains(longer), "{}", said(&record));
     }
 }

@@ -162,7 +162,7 @@ fn cases(record: &Record) -> Vec<Case> {
         name,
         word: one.map_or(VerdictWord::NotJudged, |one| one.word),
         what: one.map_or_else(
-            || "nothing went through it".to_owned(),
+            || "it carried no traffic".to_owned(),
             |one| figures(record, &one),
         ),
         more: details(record, &culprit),

@@ -8,7 +8,7 @@ use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, SlowCable,
 use crate::units::{show_ns, show_us};
 
 /// Fixed sentence on every latency sheet: the kind of test.
-pub(crate) const FIXED_WORDS: &str = "a software test from end hosts: round trips of messages between processes, with all that hosts add to them";
+pub(crate) const FIXED_WORDS: &str = "software test from end hosts: round trips of messages between processes, delays within the hosts included";
 /// Maximum number of cables shown; the CSV table has all of them.
 const MOST_CABLES: usize = 10;
 /// Maximum number of combinations shown.
@@ -40,10 +40,10 @@ pub(crate) fn planned(latency: &LatencyRecord) -> Vec<(&'static str, String)> {
     let plan = &latency.planned;
     let absent = match latency.absent.len() {
         0 => String::new(),
-        some => format!(" and {some} not"),
+        some => format!(", {some} absent"),
     };
     let fabric = format!(
-        "{}: {} hosts there{absent}, {} cables",
+        "{}: {} hosts present{absent}, {} cables",
         plan.fabric, plan.hosts, plan.cables
     );
     let rank = format!("{} of {} columns, {}", plan.rank, plan.used, plan.proof);
@@ -75,7 +75,7 @@ pub(crate) fn planned(latency: &LatencyRecord) -> Vec<(&'static str, String)> {
         });
         let broken = match latency.complete {
             true => "",
-            false => "; looks alone or pairs that were not planned broke off",
+            false => "; isolated tests or tests of unplanned pairs ended early",
         };
         let measured = format!(
             "in {}{}{broken}",
@@ -85,7 +85,7 @@ pub(crate) fn planned(latency: &LatencyRecord) -> Vec<(&'static str, String)> {
         lines.push(("measured", measured));
     } else if !latency.pairs.is_empty() {
         let measured = format!(
-            "{} of {} pairs until it ended; nothing was calculated from them",
+            "{} of {} pairs before the run ended; nothing was calculated from them",
             latency.pairs.len(),
             plan.pairs
         );
@@ -99,7 +99,7 @@ fn slow(latency: &LatencyRecord) -> String {
     let mut text = String::new();
     for cable in latency.slow.iter().take(MOST_CABLES) {
         text += &format!(
-            "slow       {}: {} one way, usual {} (+{:.0} %), {:.1} deviations, {} pairs, {}\n",
+            "slow       {}: {} one way, usual {} (+{:.0} %), {:.1} standard deviations, {} pairs, {}\n",
             cable.names(),
             show_us(cable.usual_s * (1.0 + cable.effect)),
             show_us(cable.usual_s),
@@ -107,9 +107,9 @@ fn slow(latency: &LatencyRecord) -> String {
             cable.score,
             cable.pairs,
             if cable.confirmed {
-                "again alone"
+                "confirmed in isolation"
             } else {
-                "not again alone"
+                "not confirmed in isolation"
             }
         );
     }
@@ -136,7 +136,7 @@ fn classes(latency: &LatencyRecord) -> String {
         let middle = cables[cables.len() / 2];
         let (least, most) = (cables[0], cables[cables.len() - 1]);
         text += &format!(
-            "class      {class}: {} cables, middle {}, from {} ({}) to {} ({})\n",
+            "class      {class}: {} cables, median {}, from {} ({}) to {} ({})\n",
             cables.len(),
             show_us(value(middle)),
             show_us(value(least)),
@@ -180,7 +180,7 @@ fn slowest(latency: &LatencyRecord) -> String {
     let widths = shown.iter().map(|(cable, _)| cable.name.chars().count());
     let wide = widths.max().unwrap_or(0);
     let mut text =
-        String::from("slowest    one way, standard error, by the middle of the class, pairs\n");
+        String::from("slowest    one way, standard error, relative to the class median, pairs\n");
     for (cable, ratio) in shown {
         let error = cable.error_s.map_or("not known".to_owned(), |error| {
             format!("+- {}", show_us(error))
@@ -230,7 +230,7 @@ pub(crate) fn equation(one: &Together) -> String {
     let terms = combination(&one.terms);
     // A cable's latency cannot be negative.
     let noise = if one.value_s < 0.0 {
-        " (noise: less than nothing)"
+        " (noise: below zero)"
     } else {
         ""
     };
@@ -286,7 +286,7 @@ fn close(record: &Record, plan: &Latency, latency: &LatencyRecord) -> String {
     };
     let name = |host| host_name(record, plan, host);
     format!(
-        "check      {} pairs that were not planned: predicted within {:.1} % of what was measured in the middle, {:+.1} % at most ({} and {}: {} for {})\n",
+        "check      {} unplanned pairs: predictions differ by {:.1} % in the median, {:+.1} % at most ({} and {}: {} predicted, {} measured)\n",
         latency.checks.len(),
         middle * 100.0,
         worst * 100.0,
@@ -359,7 +359,7 @@ mod tests {
             value_s: -2e-7,
             error_s: Some(1e-6),
         };
-        assert!(equation(&together).ends_with(" (noise: less than nothing)"));
+        assert!(equation(&together).ends_with(" (noise: below zero)"));
         together.value_s = 2e-7;
         assert!(!equation(&together).contains("noise"));
     }

@@ -16,10 +16,10 @@ pub enum MergeError {
     #[error("{0}: {1} has no switch port: name it in the host file (n07 switchport=Eth1/7)")]
     NoSwitchPort(String, String),
     /// A run was named twice.
-    #[error("{0} was named twice: a run makes no sheet with itself")]
+    #[error("{0} is named twice: a run cannot be merged with itself")]
     Twice(String),
     /// Two runs were judged by different floors.
-    #[error("{0} was judged by a floor of {1}, {2} by {3}: these are not one test")]
+    #[error("{0} was judged by a floor of {1}, {2} by {3}: they cannot be merged")]
     OtherFloor(String, String, String, String),
 }
 

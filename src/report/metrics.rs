@@ -65,8 +65,7 @@ fn plain(value: f64) -> Sample {
 /// The metrics of a record as OpenMetrics text.
 pub fn write(record: &Record) -> String {
     let mut out = Exposition::default();
-    out.text +=
-        "# TYPE pipebench_run info\n# HELP pipebench_run What was run, and what came of it.\n";
+    out.text += "# TYPE pipebench_run info\n# HELP pipebench_run The run and its verdict.\n";
     let labels = vec![
         ("run", record.name()),
         ("verdict", record.verdict.word.to_string()),
@@ -100,12 +99,12 @@ pub fn write(record: &Record) -> String {
     );
     out.gauges(
         "pipebench_signed_ratio",
-        "The same, of what the port can carry.",
+        "The same, as a share of the port's ceiling.",
         figure.map(|figure| plain(figure.rate_bits_per_s / figure.ceiling_bits_per_s)),
     );
     out.gauges(
         "pipebench_signed_wire_bits_per_second",
-        "The same on the wire: with headers, gaps and what comes back.",
+        "The same on the wire: with headers, gaps and acknowledgements.",
         figure.and_then(|figure| figure.wire_bits_per_s).map(plain),
     );
     tests(&mut out, record);
@@ -124,7 +123,7 @@ fn ports(out: &mut Exposition, record: &Record) {
     });
     out.gauges(
         "pipebench_port_ceiling_bits_per_second",
-        "Payload that the port's speed allows, full segments one way and nothing back.",
+        "Ceiling: the payload rate at the port's speed, with full segments one way and no reverse traffic.",
         ceilings,
     );
     let uplinks = record.sheet.uplinks.iter().flat_map(|uplink| {
@@ -156,17 +155,17 @@ fn directions(
     };
     family(
         "bits_per_second",
-        "Payload one way in the test in which the direction carried least of what was expected.",
+        "Payload one way in the test with the lowest share of the expected rate.",
         |one| Some(one.rate_bits_per_s),
     );
     family(
         "expected_bits_per_second",
-        "What was to be expected then.",
+        "Expected rate in that test.",
         |one| one.expected_bits_per_s,
     );
     family(
         "ratio",
-        "The one of the other; only where it should have been full.",
+        "Share of the expected rate; only if a test should have filled the direction.",
         |one| one.share,
     );
 }
@@ -174,7 +173,7 @@ fn directions(
 fn faults(out: &mut Exposition, record: &Record) {
     out.gauges(
         "pipebench_not_as_ordered",
-        "Findings of ports that are not as ordered, or differ from all others.",
+        "Number of findings on ports that are not as specified, or differ from all others.",
         [plain(record.sheet.order.len() as f64)],
     );
     let cables: &[SlowCable] = match &record.outcome {
@@ -199,7 +198,7 @@ fn faults(out: &mut Exposition, record: &Record) {
     });
     out.gauges(
         "pipebench_faults",
-        "Faults by what is said of them.",
+        "Number of faults by their verdict.",
         samples,
     );
 }

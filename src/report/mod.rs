@@ -179,7 +179,7 @@ mod tests {
         for host in &mut record.hosts {
             host.host_index = 0;
         }
-        assert!(text::summary(&record).contains("strangers closed"));
+        assert!(text::summary(&record).contains("foreign connections closed"));
         assert!(csv::write(&record).unwrap().contains("18446744073.709553"));
     }
 

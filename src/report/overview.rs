@@ -32,7 +32,7 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
             .map_or_else(String::new, |(port, direction, rate)| {
                 format!("; weakest {} {direction} {}", port.label, show_gbit(rate))
             });
-        let state = if test.complete { "" } else { "  broke off" };
+        let state = if test.complete { "" } else { "  ended early" };
         lines.push(format!(
             "test {:>3}    {}, {} phases{paced}: {what} {} Gbit/s one way{weakest}{state}",
             test.test + 1,
@@ -47,7 +47,7 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     let sheet = &record.sheet;
     let width = label_width(sheet.ports.iter().map(|port| &port.label));
     lines.push(format!(
-        "{:width$}  {:<36}  {:<36}  (the least: of what was to be expected, test)",
+        "{:width$}  {:<36}  {:<36}  (lowest share of the expected rate, test)",
         "host", "send Gbit/s, least to most", "receive Gbit/s, least to most"
     ));
     let cell = |one: &Option<crate::record::DirectionSheet>| match one {
@@ -104,14 +104,13 @@ fn to_sign(record: &Record) -> Vec<String> {
     if let Some(contention) = sheet.contention {
         let way = if contention.sends { "send" } else { "receive" };
         lines.push(format!(
-            "contention: {} {way} carries {} with all at once of what it carries with one at a time",
+            "contention: with all links at once, {} {way} carries {} of its rate with one link at a time",
             sheet.label(contention.port),
             percent(contention.share)
         ));
     } else if is_comparable(record) {
         lines.push(
-            "contention: not told (flows for each port differ, or a host was at its limit)"
-                .to_owned(),
+            "contention: not known (links per port differ, or a host was at its limit)".to_owned(),
         );
     }
     lines.extend(described::line(record));

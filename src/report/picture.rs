@@ -65,7 +65,7 @@ fn missing(first: &SeenNode, pairs: &[Pair<'_>], token: &str) -> Option<String> 
     let (all, folded) = (first.card.labels.len(), fold(&missing));
     (!missing.is_empty()).then(|| {
         format!(
-            "{} of {all} nodes are watched, not {folded} (name their hosts: pipebench watch {} HOSTS)",
+            "{} of {all} nodes are watched, {folded} not (name the missing hosts: pipebench watch {} HOSTS)",
             there.len(),
             short(token),
         )
@@ -307,7 +307,7 @@ mod tests {
         let last = lines.last().unwrap();
         assert_eq!(
             last,
-            "1 of 2 nodes are watched, not n2 (name their hosts: pipebench watch 3f9a1c HOSTS)"
+            "1 of 2 nodes are watched, n2 not (name the missing hosts: pipebench watch 3f9a1c HOSTS)"
         );
         let link = lines
             .iter()

@@ -43,10 +43,10 @@ pub fn lines(record: &Record) -> Vec<String> {
     let headline = match readiness(record) {
         Readiness::Ready => format!("READY  {}, {}{but}", count(hosts, "host"), pairs(record)),
         Readiness::NotReady if record.troubles.is_empty() => {
-            format!("NOT READY  {hosts} of {all} hosts are there{but}")
+            format!("NOT READY  {hosts} of {all} hosts are present{but}")
         }
         Readiness::NotAsOrdered => format!(
-            "FAIL  {} not as ordered{but}",
+            "FAIL  {} not as specified{but}",
             count(record.sheet.order.len(), "port")
         ),
         Readiness::NotReady => format!("NOT READY  {}", record.verdict.reason),
@@ -60,12 +60,12 @@ pub fn lines(record: &Record) -> Vec<String> {
         lines.push(format!("differs     {}", told(one)));
     }
     for (host, interface, count, usual) in uniform::flapping(&record.plan, &record.hosts) {
-        lines.push(format!("flaps       {host} {interface}: its link changed {count} times, that of others {usual} times"));
+        lines.push(format!("flaps       {host} {interface}: its link went up or down {count} times, the links of others {usual} times"));
     }
     lines.extend(busy(record));
     lines.extend(counted(record));
     lines.push(format!("alike       {}", alike(&traits)));
-    lines.push(format!("not seen    {}", unseen(record, &traits)));
+    lines.push(format!("unavailable {}", unseen(record, &traits)));
     lines
 }
 
@@ -163,7 +163,7 @@ fn counted(record: &Record) -> Vec<String> {
     if found.is_empty() {
         let ports = sum(record.hosts.iter().map(|host| host.rails.len() as u64));
         found.push(format!(
-            "counters    no error was counted at {ports} ports while links were made"
+            "counters    no errors at {ports} ports while links were made"
         ));
     }
     found

@@ -239,7 +239,7 @@ fn conditions(test: &Test) -> String {
         Datapath::Zerocopy
             if test.phases > 2 && test.relays_pass_pages() && test.verify == Verify::None =>
         {
-            "datapath zerocopy (relays did not look at payload)"
+            "datapath zerocopy (relays did not read payload)"
         }
         Datapath::Zerocopy => "datapath zerocopy",
     };
@@ -251,7 +251,7 @@ fn conditions(test: &Test) -> String {
 
 fn totals(test: &TestRecord, figures: &Figures) -> String {
     let over = match (test.window_ns, test.span_ns) {
-        (None, Some(span)) => format!(" over the last finish at {}", show_ns(span)),
+        (None, Some(span)) => format!(" over {} (until the last node finished)", show_ns(span)),
         _ => String::new(),
     };
     let total = show_gbit(figures.total_gbit_per_s);
@@ -354,7 +354,7 @@ fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
 
 fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
     if !test.complete {
-        return "checks: the run broke off; the figures are those until then, and nothing was checked"
+        return "checks: the run ended early; figures cover the time until then, and nothing was checked"
             .to_owned();
     }
     let mut checks = Vec::new();
@@ -375,7 +375,7 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
                 let spread = spread * 100.0;
                 format!("{word}{each} within {spread:.1} % of their mean")
             }
-            (None, None) => "too short to tell whether it was steady".to_owned(),
+            (None, None) => "too short to see whether the rate was steady".to_owned(),
         });
     }
     let drift = test.clocks.iter().filter_map(ClockRecord::drift_ppm);
@@ -406,7 +406,7 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
     let strangers = sum(test.nodes.iter().flatten().map(|node| node.strangers));
     if strangers > 0 {
         let strangers = usize::try_from(strangers).unwrap_or(usize::MAX);
-        checks.push(format!("{} closed", count(strangers, "stranger")));
+        checks.push(format!("{} closed", count(strangers, "foreign connection")));
     }
     let mut text = format!("checks: {}", checks.join("; "));
     for fault in &conservation.faults {
@@ -462,7 +462,7 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     let used = plan.sockets.congestion.as_deref();
     if tcp && used.map_or(has_bbr, |name| name.starts_with("bbr")) {
         notes.push(
-            "the congestion control is bbr, which costs 2 to 4 times the CPU where nothing is lost, and may leave sound ports unfilled \
+            "the congestion control is bbr: without losses it costs 2 to 4 times the CPU, and it may leave healthy ports unfilled \
              (try --congestion reno)"
                 .to_owned(),
         );
@@ -471,12 +471,12 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     notes.extend(wires::short_paths(record, test));
     if record.verdict.word == VerdictWord::NotJudged {
         notes.push(
-            "screening, not acceptance (to sign: --link-speed and --profile acceptance)".to_owned(),
+            "screening only; for acceptance use --link-speed and --profile acceptance".to_owned(),
         );
     }
     if plan.phases > 2 && test.links.iter().any(|link| link.crosses_switch) {
         notes.push(format!(
-            "with {} phases the rates i->j and j->i are equal by construction; the direction of a fault needs --phases 2",
+            "with {} phases the rates i->j and j->i are equal by construction; use --phases 2 to find the direction of a fault",
             plan.phases
         ));
     }
@@ -487,7 +487,7 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
 fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
     let needed = size::reserved_bytes_per_node(plan, record.plan.nodes.len());
     if plan.huge && needed == 0 {
-        return Some("--huge changed nothing: no two processes share a buffer here".to_owned());
+        return Some("--huge had no effect: no two processes share a buffer here".to_owned());
     }
     let on_host = |first: usize| {
         let mut all = record.hosts.iter();
@@ -502,7 +502,7 @@ fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
     let each = show_bytes(needed as u64);
     (plan.huge && !short.is_empty()).then(|| {
         format!(
-            "{}: --huge needs {each} of reserved large pages per node, which are not there: ordinary pages were used \
+            "{}: --huge needs {each} of reserved large pages per node, and the host has fewer: ordinary pages were used \
              (sysctl vm.nr_hugepages)",
             fold(&short)
         )

@@ -71,18 +71,18 @@ fn wire(record: &Record, finding: &WireFinding) -> String {
         let share = bytes as f64 / finding.counted_bytes.max(1) as f64 * 100.0;
         let foreign = show_bytes(bytes);
         format!(
-            "foreign     {node} {interface}: {share:.1} % of what it {way} was not this run's ({foreign})"
+            "foreign     {node} {interface}: {share:.1} % of the bytes it {way} were other traffic ({foreign})"
         )
     };
     let other = |by: &Option<String>| by.clone().unwrap_or_else(|| "another interface".to_owned());
     match &finding.kind {
         WireKind::WrongRoute { by } => format!(
-            "wrong route {node} {interface}{address}: {payload} of payload sent, {counted} counted; {} bore it \
+            "wrong route {node} {interface}{address}: {payload} of payload sent, {counted} counted; {} carried it \
              (routes to the rail's network leave there: see 'ip route get')",
             other(by)
         ),
         WireKind::ArpFlux { by } => format!(
-            "ARP flux    {node} {interface}{address}: {payload} of payload received, {counted} counted; {} took it \
+            "ARP flux    {node} {interface}{address}: {payload} of payload received, {counted} counted; {} received it \
              (it answers for this address: net.ipv4.conf.all.arp_ignore=1, arp_announce=2)",
             other(by)
         ),

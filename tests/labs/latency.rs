@@ -74,7 +74,7 @@ fn predictions_hold_and_a_cable_that_delays_is_flagged_and_located() {
         assert!(
             finished
                 .stdout
-                .contains("pairs that were not planned: predicted within "),
+                .contains("unplanned pairs: predictions differ by "),
             "{finished}"
         );
         Ok(healthy)

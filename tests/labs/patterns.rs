@@ -131,7 +131,7 @@ fn a_port_that_is_not_as_ordered_fails_before_a_byte_flows() {
         finished.stdout.starts_with("FAIL")
             && finished
                 .stdout
-                .contains("n1 eth0 has MTU 1500, ordered is 9000; and 2 more"),
+                .contains("n1 eth0 has MTU 1500, 9000 specified; and 2 more"),
         "{finished}"
     );
     assert!(record.tests().is_empty());

@@ -239,7 +239,7 @@ fn foreign_traffic_is_told_from_one_per_cent_on() {
     assert!(
         finished
             .stdout
-            .contains("% of what it received was not this run's"),
+            .contains("% of the bytes it received were other traffic"),
         "{finished}"
     );
 }

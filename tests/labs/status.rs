@@ -74,7 +74,7 @@ fn a_run_on_three_hosts_is_listed_watched_and_ended_by_somebody_else() {
     let part = lab.run(2, &[CARRIED, "watch", &run, "--count", "1"], DEADLINE);
     let part = part.expect_success();
     let elsewhere = format!(
-        "1 of 3 nodes are watched, not n[1,3] (name their hosts: pipebench watch {run} HOSTS)"
+        "1 of 3 nodes are watched, n[1,3] not (name the missing hosts: pipebench watch {run} HOSTS)"
     );
     assert!(part.stdout.contains(&elsewhere), "{part}");
     let whole = ask(&lab, &["watch", &run[..4], "n[1-3]", "--count", "2"]).expect_success();

@@ -12,7 +12,7 @@ use crate::units::show_bytes;
 use super::lines::{self, time};
 
 /// Message if the file does not show which time belongs to which link.
-pub const UNDECIDABLE: &str = "the access pattern fits neither of its two possible meanings: which time belongs to which link cannot be told";
+pub const UNDECIDABLE: &str = "the access pattern fits neither of its two possible meanings: no time can be assigned to its link";
 
 /// Maximum number of ranks for a printed matrix: a larger one is of no use on a terminal.
 const WIDEST: usize = 16;

@@ -89,9 +89,7 @@ fn conditions(figures: &Figures<'_>) -> String {
     let mut words = vec![match (plan.serial, plan.bisection) {
         (false, false) => "all pairs, many at the same time".to_owned(),
         (true, false) => "all pairs, one after the other".to_owned(),
-        (false, true) => {
-            "pairs between the two halves, all halves' ranks at the same time".to_owned()
-        }
+        (false, true) => "pairs between the two halves, all ranks at the same time".to_owned(),
         (true, true) => "pairs between the two halves, one after the other".to_owned(),
     }];
     if let Some(round) = job.rounds.first() {
@@ -124,7 +122,7 @@ fn spreads(figures: &Figures<'_>) -> String {
     let share = |percent| Some(time(figures.percentile(percent)?).trim().to_owned());
     if let (Some(p50), Some(p90), Some(p99)) = (share(50.0), share(90.0), share(99.0)) {
         text += &format!(
-            "links      {}: half take no longer than {p50}, nine in ten {p90}, 99 in a hundred {p99}\n",
+            "links      {}: median {p50}, 90 % take at most {p90}, 99 % at most {p99}\n",
             figures.links.len()
         );
     }
@@ -138,7 +136,7 @@ fn spreads(figures: &Figures<'_>) -> String {
         .max_by(|one, other| one.0.total_cmp(&other.0));
     if let Some((times, pair)) = worst {
         text += &format!(
-            "messages   99 in a hundred of a link's take at most {times:.1} times their median ({} to {} is the most uneven)\n",
+            "messages   99 % of a link's messages take at most {times:.1} times their median (most uneven: {} to {})\n",
             figures.rank(pair.from),
             figures.rank(pair.to)
         );
@@ -164,7 +162,7 @@ fn together(figures: &Figures<'_>) -> String {
             format!("; {gain:.2} times as fast as step by step")
         });
         text += &format!(
-            "all-to-all min {} avg {} max {} for a message to each other rank, {} out of each{gain}\n",
+            "all-to-all min {} avg {} max {} for a message to each other rank, {} sent by each{gain}\n",
             time(all.least_s).trim_start(),
             time(all.mean_s).trim_start(),
             time(all.most_s).trim_start(),
@@ -181,7 +179,7 @@ fn retests(figures: &Figures<'_>) -> String {
         return String::new();
     }
     let mut text =
-        "slowest links, measured again one by one      among others                     alone\n"
+        "slowest links, retested one by one            among others                     alone\n"
             .to_owned();
     for one in again {
         let ends = format!("{} to {}", figures.rank(one.from), figures.rank(one.to));

@@ -26,20 +26,20 @@ pub(super) fn tiles(one: &LatencyRecord) -> Markup {
     html! {
         li {
             b { (one.planned.pairs) " of " (one.planned.pairs_of_hosts()) }
-            span { "pairs measured, in " (one.planned.rounds) " rounds; all are known from these" }
+            span { "pairs measured, in " (one.planned.rounds) " rounds; the others follow from these" }
         }
         li {
             b { (one.cables.iter().filter(|cable| cable.identified).count()) " of " (one.cables.len()) }
-            span { "cables have a value of their own" }
+            span { "cables have their own value" }
         }
         @if let Some((cable, ratio)) = latency::ranked(one).first() {
             li {
                 b { (format!("{ratio:.2} x")) }
-                span { "the middle of its class: " (cable.name) ", " (show_us(cable.value_s.unwrap_or(0.0))) " one way" }
+                span { "the median of its class: " (cable.name) ", " (show_us(cable.value_s.unwrap_or(0.0))) " one way" }
             }
         }
         @if let Some((middle, ..)) = latency::differences(one) {
-            li { b { (percent(middle)) } span { "how close predictions come to pairs that were not planned, in the middle" } }
+            li { b { (percent(middle)) } span { "median error of predictions for unplanned pairs" } }
         }
     }
 }
@@ -74,13 +74,13 @@ fn map(one: &LatencyRecord) -> Markup {
                 @let filled = cables.len().min(COLUMNS);
                 @let columns = filled.max(LEAST_COLUMNS);
                 div .wide {
-                    svg .heat role="img" aria-label=(format!("cables of class {class}, by what they take")) viewBox=(format!("0 0 {columns} {rows}")) style=(format!("width:{}px", columns * 18)) {
+                    svg .heat role="img" aria-label=(format!("cables of class {class}, by latency")) viewBox=(format!("0 0 {columns} {rows}")) style=(format!("width:{}px", columns * 18)) {
                         rect .ground width=(filled) height=(rows) {}
                         @for (at, cable) in cables.iter().enumerate() {
                             @if let Some(share) = share(cable) {
                                 rect class={ "c" (class_of(share)) } x=(at % COLUMNS) y=(at / COLUMNS) width="1" height="1" {
                                     @if one.cables.len() <= NAMED_TO {
-                                        title { (format!("{}: {} one way, {:.2} x the middle", cable.name, show_us(cable.value_s.unwrap_or(0.0)), 1.0 / share)) }
+                                        title { (format!("{}: {} one way, {:.2} x the median", cable.name, show_us(cable.value_s.unwrap_or(0.0)), 1.0 / share)) }
                                     }
                                 }
                             }
@@ -88,7 +88,7 @@ fn map(one: &LatencyRecord) -> Markup {
                     }
                 }
             }
-            p .note { "A cell for each cable, in the order of the description; the share is the middle of the class by what the cable takes, so that slow ones are dark as slow pairs are. Cables without a value of their own are left blank." }
+            p .note { "A cell for each cable, in the order of the description. The share is the median latency of the class divided by that of the cable, so slow cables are dark, like slow pairs. Cables without their own value are blank." }
         }
     }
 }
@@ -97,8 +97,8 @@ fn slowest(one: &LatencyRecord) -> Markup {
     let us = |seconds: Option<f64>| seconds.map(show_us).unwrap_or_default();
     html! {
         section #slowest {
-            h2 { "The cables that take longest" }
-            (table(html! { th { "cable" } th { "class" } th .number { "one way" } th .number { "standard error" } th .number { "of the middle" } th .number { "pairs" } th { "verdict" } }, html! {
+            h2 { "The slowest cables" }
+            (table(html! { th { "cable" } th { "class" } th .number { "one way" } th .number { "standard error" } th .number { "of the median" } th .number { "pairs" } th { "verdict" } }, html! {
                 @for (cable, ratio) in latency::ranked(one).into_iter().take(WORST) {
                     @let slow = latency::slow_of(one, cable);
                     tr {
@@ -108,7 +108,7 @@ fn slowest(one: &LatencyRecord) -> Markup {
                         td .number { (us(cable.error_s)) }
                         td .number { (format!("{ratio:.2} x")) }
                         td .number { (cable.pairs) }
-                        td { @match slow { Some(slow) if slow.confirmed => "slow, again alone", Some(_) => "slow once", None => "" } }
+                        td { @match slow { Some(slow) if slow.confirmed => "slow, confirmed", Some(_) => "slow once", None => "" } }
                     }
                 }
             }))
@@ -131,7 +131,7 @@ fn described(record: &Record, plan: &Latency, one: &LatencyRecord) -> Vec<(&'sta
         all.push((
             "predictions",
             format!(
-                "of {} pairs that were not planned: within {:.1} % in the middle, {:+.1} % at most ({} and {})",
+                "for {} unplanned pairs: off by {:.1} % in the median, {:+.1} % at most ({} and {})",
                 one.checks.len(),
                 middle * 100.0,
                 worst * 100.0,

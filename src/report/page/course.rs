@@ -104,7 +104,7 @@ impl Course {
                 h2 { "Rate over time" }
                 p .note {
                     "What ports received, per " @if self.stretch_s == 1 { "second" } @else { (self.stretch_s) " seconds" }
-                    ": from the least to the best of them, the line is the middle one. Gbit/s of payload."
+                    ": from the lowest to the highest port, the line is the median. Gbit/s of payload."
                 }
                 div .wide {
                     svg .course role="img" aria-label="rates of ports over time" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {

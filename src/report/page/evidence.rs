@@ -34,7 +34,7 @@ fn one(record: &Record, fault: &FaultSheet) -> Markup {
             @if let Some(next) = judged::next(record, fault) { p { (next.trim()) } }
             @if fault.word == VerdictWord::Fail { @for note in &fault.notes { p .note { (note) } } }
             @if !fault.evidence.is_empty() {
-                (table(html! { th { "measured again" } th .number { "links at once" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "segments lost" } th .number { "test" } }, html! {
+                (table(html! { th { "retested" } th .number { "links at once" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "segments lost" } th .number { "test" } }, html! {
                     @for one in &fault.evidence {
                         tr {
                             td { (pair(one.from, one.to)) }

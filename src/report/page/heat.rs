@@ -114,19 +114,19 @@ impl Heat {
             Kind::Ranks { both } => {
                 let count = if both { ", both ways together" } else { "" };
                 return format!(
-                    "Rows start, columns are their partners; Gbit/s{count}, and share of the link in the middle, by its time."
+                    "Rows start, columns are their partners; Gbit/s{count}, and the median time of all links divided by that of the link."
                 );
             }
         };
         let what = match single {
-            true => "one partner at a time: the least of all permutations",
+            true => "one partner at a time: the lowest rate of all permutations",
             false => {
-                "all at once, where connections never share a port quite fairly: look for rows and columns"
+                "all at once, and connections share ports unevenly: look for whole rows or columns"
             }
         };
         let of = match relative {
-            true => "of the best pair (speeds of ports are not known)",
-            false => "of what was to be expected",
+            true => "of the best pair (port speeds are unknown)",
+            false => "of the expected rate",
         };
         format!("Rows send, columns receive; {what}; share {of}.")
     }
@@ -174,7 +174,7 @@ impl Heat {
             _ => 900.0,
         };
         html! {
-            svg .heat role="img" aria-label="share of what was expected, pair by pair"
+            svg .heat role="img" aria-label="share of the expected rate, pair by pair"
                 viewBox=(format!("0 0 {side:.2} {side:.2}")) style=(format!("width:{width:.0}px")) font-size=(format!("{letter:.2}")) {
                 @for port in named() {
                     @let middle = room + port as f64 + 0.5;

@@ -171,7 +171,7 @@ fn tiles(record: &Record) -> Markup {
                     span { "ports loaded both ways" @if let Some(ports) = record.plan.site.as_ref().and_then(|site| site.ports) { "; the switch has " (ports) } }
                 }
                 @if let Some(share) = loaded.share {
-                    li { b { (percent(share)) } span { "of what a port can carry, by the least of them at its best" } }
+                    li { b { (percent(share)) } span { "lowest best-case port rate, % of ceiling" } }
                 }
             }
             @if let (Some(figure), Some(said)) = (figure, judged::to_sign(record)) {
@@ -183,7 +183,7 @@ fn tiles(record: &Record) -> Markup {
             @if let Some(contention) = record.sheet.contention {
                 li {
                     b { (percent(contention.share)) }
-                    span { "of what " (record.sheet.label(contention.port)) " carries with one at a time, with all at once" }
+                    span { "rate of " (record.sheet.label(contention.port)) " with all links at once, relative to one at a time" }
                 }
             }
             @match record.measured() {

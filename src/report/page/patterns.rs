@@ -45,13 +45,13 @@ pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[R
         section #patterns {
             h2 { "Times and throughput over the length of messages" }
             p { "Messages went over " (said_of(plan, record)) "." }
-            p .note { "Of the slowest rank, both axes logarithmic; a line for each number of ranks. Lengths from 1 byte on. Of one-sided transfers: each complete by itself, or all together." }
+            p .note { "Times of the slowest rank, both axes logarithmic; a line for each number of ranks. Lengths start at 1 byte. One-sided transfers: each completed separately, or all together." }
             @if !beside.is_empty() {
                 p .note {
                     @for (letter, run) in LETTERS.iter().zip(std::iter::once(record).chain(beside)) {
                         b { (letter) } " " (run.name()) ", " (over_what(run)) ". "
                     }
-                    "Broken lines are of the other runs."
+                    "Dashed lines show the other runs."
                 }
             }
             @for benchmark in benchmarks { (of_benchmark(&runs, benchmark)) }

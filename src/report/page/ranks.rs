@@ -53,9 +53,9 @@ pub(super) fn sections(figures: &Figures<'_>) -> Markup {
     html! {
         (heat(figures, middle).draw())
         section #links {
-            h2 { "How links lie apart" }
+            h2 { "Distribution of links" }
             @if shares.len() > 2 { (spread::bars(&shares, "links", "share of the median")) }
-            p .note { "Share of the link in the middle, by its time." }
+            p .note { "The share is the median time of all links divided by that of the link." }
             dl { @for (name, value) in described(figures) { dt { (name) } dd { (value) } } }
         }
         (slowest(figures))
@@ -118,8 +118,8 @@ fn described(figures: &Figures<'_>) -> Vec<(&'static str, String)> {
     }
     for (name, percent) in [
         ("median link", 50.0),
-        ("nine in ten", 90.0),
-        ("99 in 100", 99.0),
+        ("90 % of links", 90.0),
+        ("99 % of links", 99.0),
     ] {
         if let Some(seconds) = figures.percentile(percent) {
             all.push((name, format!("{} or less", time(seconds).trim_start())));
@@ -159,7 +159,7 @@ fn slowest(figures: &Figures<'_>) -> Markup {
     html! {
         section #slowest {
             h2 { "The slowest links" }
-            (table(html! { th { "from" } th { "to" } th .number { "time" } th .number { "bandwidth" } th .number { "median message" } th .number { "99 in 100" } th .number { "alone" } }, html! {
+            (table(html! { th { "from" } th { "to" } th .number { "time" } th .number { "bandwidth" } th .number { "median message" } th .number { "99 % of messages" } th .number { "alone" } }, html! {
                 @for link in links.into_iter().take(WORST) {
                     @let spread = link.times.last().and_then(|time| time.spread);
                     tr {

@@ -127,7 +127,7 @@ pub(super) fn uplinks(record: &Record) -> Markup {
         @if !rows.is_empty() {
             section #uplinks {
                 h2 { "Uplinks" }
-                (table(html! { th { "group" } th { "direction" } th { "said" } th .number { "least, Gbit/s" } th .number { "of the expected" } th .number { "most, Gbit/s" } }, html! {
+                (table(html! { th { "group" } th { "direction" } th { "verdict" } th .number { "least, Gbit/s" } th .number { "of the expected" } th .number { "most, Gbit/s" } }, html! {
                     @for (group, way, one) in rows {
                         tr {
                             td { (group) } td { (way) } td { (one.word) }
@@ -149,7 +149,7 @@ pub(super) fn wires(record: &Record) -> Markup {
     html! {
         @if !lines.is_empty() {
             section #wires {
-                h2 { "Interfaces against payload" }
+                h2 { "Interface counters compared with payload" }
                 ul { @for line in lines.iter().take(WORST) { li { (line) } } }
             }
         }
@@ -164,7 +164,7 @@ pub(super) fn baseline(comparison: Option<&Comparison>) -> Markup {
     let [before, _] = &comparison.names;
     html! {
         section #baseline {
-            h2 { "Against " (before) ", " (comparison.words[0]) }
+            h2 { "Compared with " (before) ", " (comparison.words[0]) }
             @for text in &comparison.faults { p { (text) } }
             @for name in &comparison.new { p { "new: " (name) " FAIL" } }
             @for text in &comparison.conditions { p .note { "not the same: " (text) } }
@@ -318,9 +318,9 @@ pub(super) fn excluded(record: &Record) -> Markup {
             h2 { "Not judged" }
             ul {
                 @for one in &record.missing { li { (one.node) ": " (one.what) } }
-                @for port in unloaded { li { (port.label) ": nothing that could be judged went through it" } }
+                @for port in unloaded { li { (port.label) ": it carried no traffic that can be judged" } }
                 @for (port, direction, one) in open {
-                    li { (port.label) " " (direction) ": " (one.word) ", proven to " (show_gbit(one.most_bits_per_s / 1e9)) " Gbit/s" }
+                    li { (port.label) " " (direction) ": " (one.word) ", proven up to " (show_gbit(one.most_bits_per_s / 1e9)) " Gbit/s" }
                 }
                 @for remark in remarks { li { (remark) } }
             }
@@ -341,7 +341,7 @@ pub(super) fn tests(record: &Record) -> Markup {
         let purpose = match plan.purpose {
             Purpose::Load => "load",
             Purpose::Loss => "loss, paced",
-            Purpose::Isolated => "suspects alone",
+            Purpose::Isolated => "suspects in isolation",
             Purpose::Check => "links alone",
         };
         let length = test.window_ns.or(test.span_ns).map(show_ns);
@@ -355,7 +355,7 @@ pub(super) fn tests(record: &Record) -> Markup {
                 td { (weakest.unwrap_or_default()) }
                 td { (test.conservation.agreeing) " of " (test.conservation.links) }
                 td .number { (test.skew_ns.map_or_else(String::new, |skew| format!("{:.1} ms", skew as f64 / 1e6))) }
-                td { @if !test.complete { "broke off" } @else if let Some(from) = test.steady_from_s { "steady from " (from) " s" } }
+                td { @if !test.complete { "ended early" } @else if let Some(from) = test.steady_from_s { "steady from " (from) " s" } }
             }
         }
     };
@@ -404,7 +404,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 @if has_floor { dt { "floor" } dd { (floor_text(&record.plan)) @if criteria.min_rate_bits_per_s.is_none() { " of the expected rate" } " in every test" } }
                 @if has_loss { dt { "loss" } dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) } }
                 @for (name, text) in criteria.said().iter().filter_map(|one| one.condition.as_ref()) { dt { (name) } dd { (text) } }
-                @if !own_mtus.is_empty() { dt { "MTU of single hosts" } dd { (own_mtus.join(", ")) " as ordered" } }
+                @if !own_mtus.is_empty() { dt { "MTU of individual hosts" } dd { (own_mtus.join(", ")) " as specified" } }
                 @if has_floor { dt { "speeds" } dd { (judged::basis(record)) } }
                 @if !untold.is_empty() { dt { "not counted" } dd { (untold.join(", ")) } }
             }
@@ -419,7 +419,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 }
             }
             @if !record.notices.is_empty() {
-                h3 { "Noticed on the way" }
+                h3 { "Warnings" }
                 ul { @for notice in &record.notices { li { (notice) } } }
             }
         }
