@@ -107,10 +107,10 @@ const RANK_DESCRIPTORS: usize = 8;
 fn cure_of_test(what: Thing) -> &'static str {
     match what {
         Thing::Ports => "widen it",
-        Thing::Descriptors => "raise it, or fewer --streams",
-        Thing::Processes | Thing::Files => "raise it, or fewer --phases or --streams",
-        Thing::Memory => "smaller --block-size, or fewer --streams",
-        Thing::Shared => "a larger /dev/shm, or fewer --streams",
+        Thing::Descriptors => "raise it, or use fewer --streams",
+        Thing::Processes | Thing::Files => "raise it, or use fewer --phases or --streams",
+        Thing::Memory => "use a smaller --block-size or fewer --streams",
+        Thing::Shared => "enlarge /dev/shm, or use fewer --streams",
     }
 }
 
@@ -118,15 +118,17 @@ fn cure_of_job(what: Thing) -> &'static str {
     match what {
         Thing::Ports => "widen it",
         Thing::Descriptors | Thing::Processes | Thing::Files | Thing::Shared => {
-            "raise it, or fewer --ranks-per-node"
+            "raise it, or use fewer --ranks-per-node"
         }
-        Thing::Memory => "smaller --size-messages, fewer --num-multi-buffer or --ranks-per-node",
+        Thing::Memory => {
+            "use smaller --size-messages, or fewer --num-multi-buffer or --ranks-per-node"
+        }
     }
 }
 
 fn cure_of_patterns(what: Thing) -> &'static str {
     match what {
-        Thing::Memory => "smaller -mem or -msglog, or fewer --ranks-per-node",
+        Thing::Memory => "use a smaller -mem or -msglog, or fewer --ranks-per-node",
         other => cure_of_job(other),
     }
 }
@@ -179,13 +181,11 @@ impl Asked {
         };
         let (needed, left) = (shown(needed), shown(room.left));
         let nodes = match self.nodes_on_host {
-            1 => "1 node".to_owned(),
-            several => format!("{several} nodes"),
+            1 => "1 node needs".to_owned(),
+            several => format!("{several} nodes need"),
         };
         let limit = &room.limit;
-        format!(
-            "{needed} {what} are needed on this host for {nodes}, {limit} leaves {left} ({cure})"
-        )
+        format!("{nodes} {needed} {what} on this host, {limit} leaves {left} ({cure})")
     }
 }
 

@@ -74,7 +74,7 @@ pub struct Assignment {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AssignmentError {
     /// Node indices that contradict the number of nodes.
-    #[error("assignment of node {0} of {1}: they do not go together")]
+    #[error("assignment of node {0} of {1}: there is no such node")]
     Nodes(usize, usize),
     /// A number outside of its allowed range.
     #[error("assignment with {number} {what}: from {} to {} are possible", limits.start(), limits.end())]

@@ -78,7 +78,7 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<Strin
             several => format!("{several} nodes"),
         };
         format!(
-            "blocks of {now} instead of {usual}, for buffers of {on_host} on {} below {room}",
+            "blocks of {now} instead of {usual}, to keep the buffers of {on_host} on {} below {room}",
             host.name
         )
     })

@@ -44,10 +44,10 @@ const DATA: &str = "data of a task";
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SionError {
     /// The magic word is missing.
-    #[error("no SION file: it does not begin with \"sion\"")]
+    #[error("not a SION file: it does not begin with \"sion\"")]
     Magic,
     /// The file ends too early.
-    #[error("ends at byte {length}, where {what} at byte {at} was expected")]
+    #[error("ends at byte {length}, before {what} at byte {at}")]
     Short {
         /// Item that was expected.
         what: &'static str,
@@ -57,10 +57,10 @@ pub enum SionError {
         length: u64,
     },
     /// The version of the format is not known.
-    #[error("SION format {0} at byte 16, formats {OLDEST} to {FORMAT} are known")]
+    #[error("SION format {0} at byte 16, supported formats are {OLDEST} to {FORMAT}")]
     Format(u32),
     /// A number has an impossible value.
-    #[error("{what} {value} at byte {at} cannot be")]
+    #[error("{what} {value} at byte {at} is impossible")]
     Value {
         /// Name of the number.
         what: &'static str,
@@ -123,7 +123,7 @@ impl Stored {
         let file = bounded::open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() {
-            return Err(std::io::Error::other("no ordinary file"));
+            return Err(std::io::Error::other("not a regular file"));
         }
         let bytes = meta.len();
         Ok(Self { file, bytes })
@@ -507,7 +507,7 @@ mod tests {
         };
         assert_eq!(
             read(b"SION".as_slice()).unwrap_err().to_string(),
-            "no SION file: it does not begin with \"sion\""
+            "not a SION file: it does not begin with \"sion\""
         );
         assert_eq!(
             broken(16, &[9]),

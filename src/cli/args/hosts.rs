@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostWords {
-    /// Hosts of the run: n1,n2,n3 n[01-16,18] rack[1-2]n[1-8] user@host:port local:3 auto
+    /// Hosts of the run: n1,n2,n3  n[01-16,18]  rack[1-2]n[1-8]  user@host:port  local:3  auto
     ///
     /// Use it for every run, unless --hostfile names the hosts. `local:3` is three nodes on this machine, without
     /// SSH. `auto` takes the host list of a Slurm or PBS job ($SLURM_JOB_NODELIST, $PBS_NODEFILE). Repeat a name for

@@ -115,7 +115,7 @@ pub(crate) struct ImbArguments {
 
     /// Folder in which file benchmarks make their files, on each host
     ///
-    /// The files are in a folder of their run, which is removed at the end. With ranks on several hosts it must be on
+    /// The files are in a folder of their run, which is removed at the end. With ranks on several hosts DIR must be on
     /// a file system that all hosts share. Example: --io-path /scratch
     #[arg(
         long,
