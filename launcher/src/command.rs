@@ -281,7 +281,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("does not take port 2222 (put %p into it"),
+                .contains("has no place for port 2222 (put %p into it"),
             "{error}"
         );
     }

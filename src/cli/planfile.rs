@@ -537,7 +537,7 @@ mod tests {
         refused("", "plan.toml:1: version: missing: write version = 1");
         refused(
             "version = 2",
-            "plan.toml:1: version: plan of version 2, this is version 1",
+            "plan.toml:1: version: the plan has version 2, this pipebench reads version 1",
         );
         refused(
             "version = 1\nfoo = 3",
@@ -581,7 +581,7 @@ mod tests {
         );
         refused(
             &format!("{HOSTS}[[tests]]\nhosts = \"x\"\n"),
-            "plan.toml:5: tests.hosts: not known here (pattern, time, warmup, buffers, streams, phases, block-size, rate, coupling, datapath, verify, workers, repeat, held)",
+            "plan.toml:5: tests.hosts: unknown key (known: pattern, time, warmup, buffers, streams, phases, block-size, rate, coupling, datapath, verify, workers, repeat, held)",
         );
         refused(
             &format!("{HOSTS}[run]\nprofile = \"soak\"\n[[tests]]\npattern = \"ring\"\n"),

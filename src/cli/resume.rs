@@ -62,7 +62,7 @@ pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(),
     let then = earlier.seal.ok_or_else(|| cannot("it has no seal"))?;
     if let Some((then, now)) = seal::difference(&then, &now) {
         return Err(cannot(&format!(
-            "it has {then:?}, this command has {now:?}"
+            "it has {then:?}, but this command has {now:?}"
         )));
     }
     let labels = |plan: &RunPlan| -> Vec<String> {

@@ -406,7 +406,7 @@ mod tests {
         let text = chosen(rails(["ib0", "ib0"]), &nodes, &all).unwrap_err();
         assert_eq!(
             text,
-            "n1: two rails are one interface, ib0 (name different networks or interfaces)"
+            "n1: two rails use one interface, ib0 (name different networks or interfaces)"
         );
     }
 
@@ -447,7 +447,7 @@ mod tests {
         assert!(
             chosen(DataNetwork::default(), &nodes, &all)
                 .unwrap_err()
-                .contains("do not go together")
+                .contains("are IPv4 and IPv6")
         );
         let lo = DataNetwork {
             interfaces: vec!["lo".into()],
@@ -456,7 +456,7 @@ mod tests {
         assert!(
             chosen(lo, &nodes, &all)
                 .unwrap_err()
-                .contains("does not leave its host")
+                .contains("is a loopback address")
         );
         let given = [
             NodeSpec {

@@ -267,7 +267,7 @@ mod tests {
             (0, time(0, 2, 3, 0)), // Another rank's.
         ] {
             let error = take(rank, lie).unwrap_err();
-            assert!(error.starts_with("rank 0 tells of link "), "{error}");
+            assert!(error.starts_with("rank 0 reported link "), "{error}");
         }
         assert_eq!(take(2, time(0, 2, 3, 0)), Ok(None));
         assert_eq!(take(3, time(0, 3, 2, 1)), Ok(None));

@@ -244,7 +244,7 @@ pub(crate) mod tests {
             refused(|all| all.rails.clear()),
             refused(|all| all.test.transport = Transport::Shm),
         ];
-        assert_eq!(all[0], "assignment of node 2 of 2: they do not go together");
+        assert_eq!(all[0], "assignment of node 2 of 2: there is no such node");
         assert_eq!(
             all[4],
             "assignment with 0 phases: from 2 to 32 are possible"

@@ -57,7 +57,7 @@ pub enum SionError {
         length: u64,
     },
     /// The version of the format is not known.
-    #[error("SION format {0} at byte 16, supported formats are {OLDEST} to {FORMAT}")]
+    #[error("SION format {0} at byte 16: supported formats are {OLDEST} to {FORMAT}")]
     Format(u32),
     /// A number has an impossible value.
     #[error("{what} {value} at byte {at} is impossible")]
@@ -511,12 +511,12 @@ mod tests {
         );
         assert_eq!(
             broken(16, &[9]),
-            "SION format 9 at byte 16, formats 3 to 5 are known"
+            "SION format 9 at byte 16: supported formats are 3 to 5"
         );
-        assert_eq!(broken(20, &[0]), "block size 0 at byte 20 cannot be");
+        assert_eq!(broken(20, &[0]), "block size 0 at byte 20 is impossible");
         assert_eq!(
             broken(24, &[0; 4]),
-            "number of tasks 0 at byte 24 cannot be"
+            "number of tasks 0 at byte 24 is impossible"
         );
         assert_eq!(
             broken(28, &[4]),
@@ -532,22 +532,22 @@ mod tests {
         );
         assert_eq!(
             broken(1092, &[0xff; 8]),
-            "chunk size -1 at byte 1092 cannot be"
+            "chunk size -1 at byte 1092 is impossible"
         );
         let far = broken(1112, &[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
         assert!(
-            far.contains("where blocks of a task at byte 4294967295 was expected"),
+            far.contains("before blocks of a task at byte 4294967295"),
             "{far}"
         );
         // More bytes in a block than its chunk holds.
         let second = 1120 + 11;
         assert_eq!(
             broken(second + 16, &[6]),
-            format!("bytes of a block 6 at byte {} cannot be", second + 16)
+            format!("bytes of a block 6 at byte {} is impossible", second + 16)
         );
         assert_eq!(
             broken(second, &[2]),
-            format!("blocks of a task 2 at byte {second} cannot be")
+            format!("blocks of a task 2 at byte {second} is impossible")
         );
     }
 

@@ -345,7 +345,7 @@ mod tests {
         let error = failed(dialogue.take(format!("{nonce} arch loom\n").as_bytes()));
         assert_eq!(
             error.to_string(),
-            "cannot deploy: host is loom, this executable is abacus (all hosts must have the same architecture)"
+            "cannot deploy: the host is loom, this executable is for abacus (all hosts must have the same architecture)"
         );
         let (mut dialogue, nonce) = with_shell();
         let error = failed(dialogue.take(

@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_one_line() {
         for (words, expected) in [
-            ("Pong", "\"Pong\" is no benchmark"),
+            ("Pong", "\"Pong\" is not a benchmark"),
             ("--map 2x3", "--map 2x3: 6 places for 4 ranks"),
             ("--map 4", "--map \"4\": write PxQ"),
             ("--npmin 0", "--npmin 0: at least 1"),
@@ -355,10 +355,7 @@ mod tests {
             ("--iter 0", "--iter \"0\": write N, N,MIB or"),
             ("--iter 5,x", "--iter \"5,x\": write N, N,MIB or"),
             ("--iter 5,1,1,1", "--iter \"5,1,1,1\": write N, N,MIB or"),
-            (
-                "--io-path here",
-                "--io-path here: write it from the root on",
-            ),
+            ("--io-path here", "--io-path here: write an absolute path"),
             ("--cpu-time 0", "--cpu-time 0: more than 0"),
             (
                 "--transport shm",

@@ -202,7 +202,7 @@ mod tests {
     fn every_refusal_is_one_sentence_with_the_flag() {
         for (words, expected) in [
             ("", "no hosts"),
-            ("--hosts local", "1 ranks: from 2 to 4096 (another host"),
+            ("--hosts local", "1 ranks: from 2 to 4096 (add a host"),
             (
                 "--hosts local:2 -m pigeon",
                 "invalid value 'pigeon' for '--mode <MODE>'",
@@ -213,7 +213,7 @@ mod tests {
             ),
             (
                 "--hosts local:2 --use-gpu-memory",
-                "--use-gpu-memory: messages go",
+                "--use-gpu-memory: messages use",
             ),
             (
                 "--hosts local:2 --memory-buffer-allocator pinned",

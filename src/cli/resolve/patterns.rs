@@ -200,10 +200,10 @@ mod tests {
             ("\nn1 n1", "line 2: n1 cannot send to itself here"),
             (
                 "n1 n2\nn1 n2",
-                "line 2: n1 n2 stands there twice (for more links see --streams)",
+                "line 2: n1 n2 is listed twice (for more links use --streams)",
             ),
             ("n1", "line 1: write FROM TO or FROM TO RATE: n1 n2 2.5G"),
-            ("# nothing", "names no links"),
+            ("# nothing", "the file contains no pairs"),
         ] {
             let error = with(text).unwrap_err();
             assert!(error.ends_with(why), "{error}");

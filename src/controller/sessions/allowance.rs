@@ -255,7 +255,7 @@ mod tests {
         for asked in [
             "hello", "prepared", "pong", "seen", "asked", "finished", "series",
         ] {
-            let error = format!("sent more messages than it was asked for ({asked})");
+            let error = format!("sent more messages than requested ({asked})");
             assert_eq!(often(&format!("{{\"{asked}\":1}}")), error);
         }
     }
