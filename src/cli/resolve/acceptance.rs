@@ -115,7 +115,7 @@ fn processors(text: &str) -> Result<Vec<usize>, UsageError> {
     match affinity::parse_list(text) {
         Some(list) if !list.is_empty() => Ok(list),
         _ => Err(UsageError::Value(format!(
-            "--pin {text:?} is not known (write auto, none or processors: 0-3,8)"
+            "--pin {text:?} is not understood (write auto, none or processors: 0-3,8)"
         ))),
     }
 }
@@ -327,7 +327,7 @@ mod tests {
                 "--hosts n1 --rate 1M --block-size 1M",
                 "--rate 1M: less than one block of 1M per second",
             ),
-            ("--hosts n1 --pin 3-1", "--pin \"3-1\" is not known"),
+            ("--hosts n1 --pin 3-1", "--pin \"3-1\" is not understood"),
             (
                 "--hosts n1 --source f --time 5s",
                 "--source f: the run is as long as the longest file",

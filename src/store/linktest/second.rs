@@ -124,14 +124,14 @@ fn opening(
     // Fields are read in the order of the stream.
     Ok(DataSet {
         started: stream.text("start", DATE_BYTES)?,
-        least_s: stream.f64("least time")?,
+        least_s: stream.f64("shortest time")?,
         mean_s: stream.f64("mean time")?,
-        most_s: stream.f64("greatest time")?,
+        most_s: stream.f64("longest time")?,
         all_to_all_s: match header.all_to_all {
             true => Some([
-                stream.f64("least all-to-all time")?,
+                stream.f64("shortest all-to-all time")?,
                 stream.f64("mean all-to-all time")?,
-                stream.f64("greatest all-to-all time")?,
+                stream.f64("longest all-to-all time")?,
             ]),
             false => None,
         },
