@@ -526,7 +526,7 @@ mod tests {
         assert_eq!(
             broken(24, &[0xff, 0xff, 0x01]),
             format!(
-                "ends at byte {}, where table of tasks at byte 1076 was expected",
+                "ends at byte {}, before table of tasks at byte 1076",
                 good.len()
             )
         );
