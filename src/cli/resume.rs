@@ -78,7 +78,7 @@ pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(),
         .map_err(|why| cannot(&format!("{why} (leave out --resume)")))?;
     let (count, part) = outcome.parts();
     spec.notes
-        .push(format!("resuming {run} after {count} completed {part}s"));
+        .push(format!("resuming {run}; completed {part}s: {count}"));
     // The earlier plan also holds the rate limits of links, which were calculated once the hosts were known.
     let own = spec.plan.tests_mut().iter_mut();
     for (own, then) in own.zip(earlier.plan.tests()).take(outcome.tests().len()) {

@@ -77,10 +77,10 @@ impl RunState<'_> {
         };
         let limit = match self.plan.deadlines.run_ms {
             Some(ms) => format!("at most {}", show_ns(ms.saturating_mul(1_000_000))),
-            None => "--max-time limits it".to_owned(),
+            None => "--max-time limits the total".to_owned(),
         };
         let notice = format!(
-            "{tests}, about {}; retests of what falls short take longer ({limit})",
+            "{tests}, about {}; retests, if needed, take longer ({limit})",
             show_ns(takes_ns.next_multiple_of(SECOND_NS))
         );
         self.observer.see(RunEvent::Notice(&notice));

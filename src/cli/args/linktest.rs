@@ -20,7 +20,7 @@ pub(crate) const LONG: &str = "Measures the links between all pairs of ranks, as
     Times are seconds per message: (t1-t0)/2n where messages bounce n times, (t1-t0)/n where they go one way. Bandwidths are the bytes of a message (with --bidirectional \
     of both messages) divided by that time, in binary units.";
 
-/// Measure every pair of links with LinkTest's patterns and result file, without MPI.
+/// Measure the link of every pair of ranks with LinkTest's patterns and result file, without MPI.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_version_flag = true)]
 pub(crate) struct LinktestArguments {

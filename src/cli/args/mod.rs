@@ -212,7 +212,7 @@ pub(crate) struct PlainArguments {
     ///
     /// `copy` reads and writes every block at both ends of each link. `zerocopy` sends pages from memory, and phases
     /// between source and sink pass pages from link to link without reading the payload (with --verify they read it,
-    /// and still pass the pages); it needs a third to two thirds of the CPU time. Example: --datapath zerocopy
+    /// and still pass the pages); it needs a third to two thirds of the CPU time of copy. Example: --datapath zerocopy
     #[arg(
         long,
         value_name = "PATH",
@@ -337,7 +337,7 @@ pub(crate) enum Subcommand {
     /// Check hosts, ports and pairs before a run
     #[command(long_about = check::LONG)]
     Check(Box<PlainArguments>),
-    /// Measure every pair of links with LinkTest's patterns and result file, without MPI
+    /// Measure the link of every pair of ranks with LinkTest's patterns and result file, without MPI
     #[command(long_about = linktest::LONG)]
     Linktest(Box<LinktestArguments>),
     /// Run the patterns of the Intel MPI Benchmarks with their tables, without MPI

@@ -13,7 +13,7 @@ pub(crate) struct VisitArguments {
     #[arg(value_name = "HOSTS")]
     pub hosts: Option<String>,
 
-    /// Host file, in the form of --hostfile of a run
+    /// Host file, as for a run
     ///
     /// Example: --hostfile cluster.txt
     #[arg(
