@@ -1,6 +1,6 @@
 #!/bin/sh
-# A CGI program for any web server: copy it to where such programs are, name your site's file, make it executable.
-# Web servers pass neither of these on; SSH needs the one for its keys, and the other to find ssh and getent.
+# A CGI program for any web server: copy it to the folder of CGI programs, name your site file, and make it executable.
+# Web servers pass on neither variable. SSH needs HOME for its keys, and PATH to find ssh and getent.
 HOME=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}
 export HOME PATH

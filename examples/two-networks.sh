@@ -4,9 +4,9 @@
 #   examples/two-networks.sh HOSTS NETWORK [DIR]
 #   examples/two-networks.sh 'n[01-16]' 10.1.0.0/16
 #
-# HOSTS are the names that SSH knows. On each host the address in NETWORK is the data port; a host without one is
-# named, and the run does not start. Ports 5201 to 5210 are used, so that a packet filter can let them through: each
-# node listens on one port per boundary.
+# HOSTS are the names that SSH uses. The address of a host in NETWORK selects its data port; if a host has no such
+# address, pipebench names it and does not start. The run uses TCP ports 5201 to 5210, which a packet filter must allow:
+# each node listens on one port per boundary.
 set -eu
 
 if [ $# -lt 2 ]; then
@@ -17,9 +17,9 @@ hosts=$1
 network=$2
 out=${3:-results}
 
-# A look first: processes, memory, links of each port. Contacts nobody.
+# First print processes, memory and links of each port. This contacts no host.
 pipebench --hosts "$hosts" --data-network "$network" --port-range 5201-5210 --phases 2 --dry-run
 
-# Several links per pair, since paths may be chosen by hashing and one TCP connection may not fill a port.
+# Several links per pair, because hashing may select paths and one TCP connection may not fill a port.
 pipebench --hosts "$hosts" --data-network "$network" --port-range 5201-5210 --phases 2 --streams 4 \
   --time "${TIME:-30s}" --folder "$out"

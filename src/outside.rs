@@ -36,7 +36,7 @@ pub fn read_but<T: DeserializeOwned>(json: &[u8], lines: &[&str]) -> serde_json:
         // The parser does not check text that it skips, so without this error the rest would be read uncleaned.
         Err(error) => {
             let at = error.valid_up_to() + 1;
-            Err(Error::custom(format!("byte {at} is no UTF-8")))
+            Err(Error::custom(format!("byte {at} is not UTF-8")))
         }
     }
 }
@@ -273,7 +273,7 @@ mod tests {
         }
         let json = b"{\"zzz\":\"\xff\",\"cpu\":\"\\u001b]0;x\\u0007\"}";
         let error = read::<Hello>(json).unwrap_err().to_string();
-        assert_eq!(error, "byte 9 is no UTF-8");
+        assert_eq!(error, "byte 9 is not UTF-8");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub enum UnitError {
         example: &'static str,
     },
     /// A rate without a unit that is too low to be meant in bit/s.
-    #[error("{0}: {0} bit/s? (write {0}G, or {0}bit/s if that is meant)")]
+    #[error("{0}: {0} bit/s? (write {0}G, or {0}bit/s if you mean that)")]
     NoUnit(String),
 }
 
@@ -358,7 +358,7 @@ mod tests {
         assert!(parse_rate_bits("fast").is_err());
         assert_eq!(
             parse_rate_bits("23.5").unwrap_err().to_string(),
-            "23.5: 23.5 bit/s? (write 23.5G, or 23.5bit/s if that is meant)"
+            "23.5: 23.5 bit/s? (write 23.5G, or 23.5bit/s if you mean that)"
         );
         assert_eq!(parse_rate_bits("1000000"), Ok(1_000_000));
         assert_eq!(parse_rate_bits("9600bit/s"), Ok(9_600));

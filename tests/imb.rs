@@ -602,7 +602,7 @@ fn groups_each_have_a_row_and_the_csv_has_what_the_tables_lack() {
         "of three tables, two of which have throughput twice"
     );
     for (words, expected) in [
-        ("", "--beside stands on the page only"),
+        ("", "--beside needs --format html"),
         ("--format html --beside none", "no run "),
     ] {
         let words = format!("report {name} --in kept --beside {name} {words}");
@@ -742,18 +742,18 @@ fn help_is_help_and_what_cannot_be_done_is_one_line() {
     std::fs::write(folder.path().join("bad"), "8\n# none\nten\n").expect("written");
     std::fs::write(folder.path().join("select"), "#Bcast\nPong # what\n").expect("written");
     for (words, expected) in [
-        ("imb --hosts local:2 Pong", "\"Pong\" is no benchmark"),
+        ("imb --hosts local:2 Pong", "\"Pong\" is not a benchmark"),
         (
             "imb --hosts local:2 -msglen bad",
-            "bad:3: \"ten\" is no length",
+            "bad:3: \"ten\" is not a length",
         ),
         (
             "imb --hosts local:2 -input select",
-            "select:2: \"Pong\" is no benchmark",
+            "select:2: \"Pong\" is not a benchmark",
         ),
         (
             "imb --hosts local:1 PingPong",
-            "1 rank is too few for what is asked for (another host, or --ranks-per-node 2)",
+            "1 rank is too few for these benchmarks (add a host, or use --ranks-per-node 2)",
         ),
         (
             "imb --hosts local:2 --transport shm",

@@ -295,7 +295,7 @@ impl Try {
         let words = format!("{words} --hosts local:3 --folder results --resume {name}");
         if self.kind.name == "latency" {
             let (_, err) = said(&self.folder, &words, &[2]);
-            assert!(err.contains("measured in one go"), "{err}");
+            assert!(err.contains("measures them in one go"), "{err}");
             return;
         }
         let (_, err) = said(&self.folder, &format!("{words} --dry-run"), &[0]);
@@ -334,7 +334,7 @@ impl Try {
         let other = format!("{} --hosts local:3 --resume whole.json", self.kind.little);
         let (_, err) = said(&self.folder, &other, &[2]);
         assert!(
-            err.contains("is whole: there is nothing to go on with"),
+            err.contains("is complete: there is nothing to resume"),
             "{err}"
         );
     }

@@ -25,7 +25,7 @@ fn a_port_range_that_is_too_short_is_refused_before_anything_listens() {
     ended.expect(
         "three ports",
         12,
-        &["local[1-2]: 4 ports are needed on this host for 2 nodes, --port-range 23400-23402 leaves 3 (widen it)"],
+        &["local[1-2]: 2 nodes need 4 ports on this host, --port-range 23400-23402 leaves 3 (widen it)"],
     );
 }
 
@@ -43,7 +43,7 @@ fn as_many_descriptors_as_the_formula_says_are_enough_and_one_less_is_refused() 
     run(needed - 1, &buffers).expect(
         "one less",
         12,
-        &["81 descriptors in one process are needed on this host for 1 node, ulimit -n (80) leaves 80 (raise it"],
+        &["1 node needs 81 descriptors in one process on this host, ulimit -n (80) leaves 80 (raise it"],
     );
     let mut held = Run::start(&[&words[..], &["--time", "1s", "--hold", "fork"]].concat());
     held.wait_for("held at fork");
@@ -104,8 +104,8 @@ fn a_users_limit_of_processes_counts_what_the_user_has_and_all_nodes() {
         "14 processes",
         12,
         &[
-            "12 processes are needed on this host for 2 nodes, ulimit -u (14) leaves ",
-            " (raise it, or fewer",
+            "2 nodes need 12 processes on this host, ulimit -u (14) leaves ",
+            " (raise it, or use fewer",
         ],
     );
     // Processes that the nodes and the launching side have already, plus those that the run still needs.
@@ -173,7 +173,7 @@ fn a_control_groups_limit_of_processes_is_named_with_its_group() {
         "16 processes",
         12,
         &[
-            "12 processes are needed on this host for 2 nodes, pids.max (16) of ",
+            "2 nodes need 12 processes on this host, pids.max (16) of ",
             &name,
             " leaves ",
         ],
@@ -192,7 +192,7 @@ fn a_control_groups_limit_of_memory_is_named_with_its_group() {
     group.run(&[&TWO_NODES[..], &more].concat()).expect(
         "100 MiB",
         12,
-        &["of memory are needed on this host for 2 nodes, memory.limit_in_bytes of control group /"],
+        &["of memory on this host, memory.limit_in_bytes of control group /"],
     );
 }
 
@@ -213,7 +213,8 @@ fn a_control_groups_limit_of_memory_makes_blocks_smaller() {
     let named = |option: &&(String, String)| option.0 == "block-size";
     let said = record.options.iter().find(named).map(|option| &option.1);
     assert_eq!(said, Some(&format!("{kib}KiB")));
-    let note = format!("blocks of {kib} KiB instead of 256 KiB, for buffers of 2 nodes on ");
+    let note =
+        format!("blocks of {kib} KiB instead of 256 KiB, to keep the buffers of 2 nodes on ");
     let notices = &record.notices;
     assert!(
         notices.iter().any(|one| one.starts_with(&note)),
@@ -242,7 +243,7 @@ fn too_few_process_ids_are_refused() {
     run_behind(&[&spaces[..], &limit].concat(), &TWO_NODES).expect(
         "310 ids",
         12,
-        &["12 processes are needed on this host for 2 nodes, kernel.pid_max (310) leaves "],
+        &["2 nodes need 12 processes on this host, kernel.pid_max (310) leaves "],
     );
 }
 
@@ -259,7 +260,7 @@ fn shared_memory_that_is_too_small_is_refused() {
     run_behind(&SMALL_SHM, &[&TWO_NODES[..], &["--streams", "32"]].concat()).expect(
         "a small /dev/shm",
         12,
-        &["136 KiB of shared memory are needed on this host for 2 nodes, /dev/shm leaves 64 KiB (a larger"],
+        &["2 nodes need 136 KiB of shared memory on this host, /dev/shm leaves 64 KiB (enlarge"],
     );
 }
 
@@ -292,7 +293,7 @@ fn without_random_numbers_of_the_kernel_no_run_begins_and_one_line_says_so() {
     ended.expect(
         "no random numbers",
         12,
-        &["cannot read random numbers of the kernel: "],
+        &["cannot read random numbers from the kernel: "],
     );
     assert_eq!(ended.errors.lines().count(), 1, "{}", ended.errors);
     assert!(ended.record.is_none());

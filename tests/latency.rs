@@ -298,7 +298,7 @@ fn what_cannot_be_done_is_one_line() {
         ),
         (
             "run f.toml --hosts local:9 --map order",
-            "9 hosts are named, and the fabric has 8",
+            "9 hosts are named, but the fabric has 8",
         ),
         (
             "run f.toml --hosts local:4 --map order --plan other.toml",
@@ -322,7 +322,7 @@ fn what_cannot_be_done_is_one_line() {
         ),
         (
             "locate f.toml --hosts local:4 --map order",
-            "slow cables are located against an earlier run: give --baseline RUN",
+            "locating slow cables needs an earlier run: give --baseline RUN",
         ),
         ("simulate f.toml --pings 0", "--pings: from 1 to 100000"),
     ] {

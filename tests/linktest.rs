@@ -304,17 +304,17 @@ fn what_cannot_be_read_or_done_is_one_line() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
     let good = std::fs::read(samples.join("n4_basic.sion")).expect("a sample");
     let cases: [(&str, Vec<u8>, &str); 4] = [
-        ("empty", Vec::new(), "no SION file"),
+        ("empty", Vec::new(), "not a SION file"),
         (
             "cut off",
             good[..good.len() / 2].to_vec(),
-            "ends at byte 10274, where",
+            "ends at byte 10274, before",
         ),
-        ("text", b"hello, world".to_vec(), "no SION file"),
+        ("text", b"hello, world".to_vec(), "not a SION file"),
         (
             "lying",
             [&good[..24], &[0xff, 0xff, 0xff, 0x7f], &good[28..]].concat(),
-            "number of tasks 2147483647 at byte 24 cannot be",
+            "number of tasks 2147483647 at byte 24 is impossible",
         ),
     ];
     for (what, bytes, expected) in cases {
@@ -332,11 +332,11 @@ fn what_cannot_be_read_or_done_is_one_line() {
             "show missing.sion",
             "cannot read missing.sion: no such file",
         ),
-        ("export bad.sion", "export: say --csv FILE or --json FILE"),
+        ("export bad.sion", "export: give --csv FILE or --json FILE"),
         ("--hosts local", "1 ranks: from 2 to 4096"),
         (
             "--hosts local:2 -s 1G --num-multi-buffer 4096 --no-sion-file",
-            "of memory are needed on this host",
+            "of memory on this host",
         ),
     ] {
         let (code, _, errors) = pipebench(folder.path(), &format!("linktest {words}"));

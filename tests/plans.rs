@@ -65,7 +65,7 @@ fn a_template_is_written_once_and_understood() {
     let (_, err) = said(folder.path(), &["init"], 2);
     assert_eq!(
         err,
-        "pipebench: plan.toml is there already: it is left alone\n"
+        "pipebench: plan.toml exists already (name another file)\n"
     );
     let (printed, _) = said(folder.path(), &["init", "-"], 0);
     assert_eq!(
@@ -143,8 +143,8 @@ fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
     let (_, err) = said(folder.path(), &["run", &plan, "--resume", &name], 2);
     assert!(
         err.starts_with(&format!(
-            "pipebench: {name} cannot go on: it was made with \"floor 0.8 "
-        )) && err.contains("now it is \"floor 0.7 "),
+            "pipebench: cannot resume {name}: it has \"floor 0.8 "
+        )) && err.contains("this command has \"floor 0.7 "),
         "{err}"
     );
     fs::write(&plan, &text).expect("a plan");
@@ -183,7 +183,7 @@ fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
     let (_, err) = said(folder.path(), &["run", &plan, "--resume", &whole], 2);
     assert_eq!(
         err,
-        format!("pipebench: {whole} is whole: there is nothing to go on with\n")
+        format!("pipebench: {whole} is complete: there is nothing to resume\n")
     );
     let (_, err) = said(folder.path(), &["run", &plan, "--resume", "pb-1999"], 2);
     assert!(err.starts_with("pipebench: no run \"pb-1999\""), "{err}");
@@ -266,8 +266,7 @@ fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
     let limited = [&words[..], &times, &["--max-time", "6s"]].concat();
     let (out, err) = said(folder.path(), &limited, 3);
     // Five windows of two seconds, plus two seconds each to start and drain.
-    let estimate =
-        "5 tests, about 20 s; what falls short is measured again, which takes longer (at most 6 s)";
+    let estimate = "5 tests, about 20 s; retests, if needed, take longer (at most 6 s)";
     assert!(err.contains(estimate), "{err}");
     assert!(began.elapsed() < Duration::from_secs(12), "{err}");
     let text = fs::read_to_string(folder.path().join("r")).expect("a record");

@@ -745,14 +745,14 @@ fn what_a_host_cannot_give_is_said_before_the_start() {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(12), "{errors}");
     assert!(
-        errors.contains("(smaller --block-size, or fewer --streams)"),
+        errors.contains("(use a smaller --block-size or fewer --streams)"),
         "{errors}"
     );
     let output = run(&["--hosts", "local:2", "--congestion", "pigeon"]);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(12), "{errors}");
     assert!(
-        errors.contains("congestion control pigeon is not there or not allowed"),
+        errors.contains("congestion control pigeon is not available or not allowed"),
         "{errors}"
     );
 }

@@ -20,7 +20,7 @@ pub const WORDS: &[&str] = &[
 pub fn run(input: &[u8]) -> String {
     if std::str::from_utf8(input).is_err() {
         let skipped = outside::read::<serde::de::IgnoredAny>(input);
-        return one_line(&skipped.expect_err("it is no text"), 100);
+        return one_line(&skipped.expect_err("it is not UTF-8 text"), 100);
     }
     let plain = serde_json::from_slice::<Value>(input);
     let kept: Result<Value, _> = outside::read_but(input, &["seal"]);

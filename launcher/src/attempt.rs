@@ -47,7 +47,7 @@ pub(crate) fn launch(plan: &Plan, host: &Host, line: &Line, mut report: Report) 
 /// Words the error of a program, or of the shell in front of it, that ended before the magic word.
 fn early_error(end: &str, state: State, complaints: &[String], noise: &str) -> LaunchError {
     let of_shell = format!("the host's shell {end} before it answered");
-    let of_program = format!("the program {end} before its first word");
+    let of_program = format!("the program {end} before its first message");
     let (stage, mut text) = match state {
         State::Answering => (Stage::Start, of_shell),
         State::Storing => (Stage::Deploy, of_shell),
@@ -117,9 +117,12 @@ fn remote(plan: &Plan, host: &Host, line: &Line, report: &mut Report) -> Outcome
     }
     let error = LaunchError::new(
         Stage::Deploy,
-        format!("no folder takes the executable: {}", reasons.join("; ")),
+        format!(
+            "no folder is usable for the executable: {}",
+            reasons.join("; ")
+        ),
     );
-    Outcome::Failed(error.hint("name another folder of the host: --remote-dir DIR"))
+    Outcome::Failed(error.hint("name another folder: --remote-dir DIR"))
 }
 
 /// The transport that reaches a remote host.
@@ -210,7 +213,7 @@ mod tests {
         );
         assert_eq!(
             told(State::Starting, &[], "This account is closed"),
-            "cannot start the program: the program ended with status 1 before its first word: This account is closed"
+            "cannot start the program: the program ended with status 1 before its first message: This account is closed"
         );
     }
 }

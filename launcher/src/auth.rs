@@ -145,7 +145,7 @@ impl Login<'_> {
         match encryption(file) {
             None => return Err("it cannot be read".to_owned()),
             Some(true) if passphrase.is_none() => {
-                return Err("it is encrypted and its passphrase is not known".to_owned());
+                return Err("it is encrypted and its passphrase is unknown".to_owned());
             }
             Some(_) => {}
         }
@@ -158,7 +158,7 @@ impl Login<'_> {
         let (session, user) = (self.session, self.user);
         let password = self.secrets.password.as_deref().unwrap_or("");
         let offered = |method: &str| methods.split(',').any(|offered| offered == method);
-        let mut done = Err(format!("the server takes only {methods}"));
+        let mut done = Err(format!("the server accepts only {methods}"));
         if offered("password") {
             done = self.settle(|| session.userauth_password(user, password));
         }

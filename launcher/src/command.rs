@@ -38,7 +38,7 @@ impl RemoteShell {
         let user = host.user.as_ref().or(settings.user.as_ref());
         let port = host.port;
         if let Some(port) = port.filter(|_| !text.contains("%p")) {
-            let text = format!("the remote shell command does not take port {port}");
+            let text = format!("the remote shell command has no place for port {port}");
             let hint = "put %p into it: --rsh 'ssh -p %p'; the host is then appended";
             return Err(LaunchError::new(Stage::Start, text).hint(hint));
         }
@@ -125,7 +125,7 @@ impl RemoteShell {
 
     fn once(&self, plan: &Plan, order: &Order, line: &Line, report: &mut Report) -> Outcome {
         let Some((first, rest)) = self.words.split_first() else {
-            let text = "the remote shell command has no words";
+            let text = "the remote shell command is empty";
             return Outcome::Failed(LaunchError::new(Stage::Start, text));
         };
         let mut carrier = match ChildCarrier::spawn(Command::new(first).args(rest)) {
@@ -205,16 +205,16 @@ fn explained(complaints: &[String]) -> Option<Explained> {
         return for_good(LaunchError::new(Stage::Resolve, text));
     }
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        let text = "the host's key has changed, another one is known";
+        let text = "the host's key has changed: the known key is another one";
         let hint = match line_with("Offending") {
-            "" => "someone may be listening".to_owned(),
+            "" => "someone may intercept the connection".to_owned(),
             offending => offending.to_lowercase(),
         };
         return for_good(LaunchError::new(Stage::HostKey, text).hint(hint));
     }
     if has("Host key verification failed") || has("host key is known for") {
         let text = "the host's key is unknown to the OpenSSH client";
-        let hint = "check the fingerprint, then add it by ssh-keyscan HOST >> ~/.ssh/known_hosts, or --known-hosts FILE";
+        let hint = "check the fingerprint, then add it with ssh-keyscan HOST >> ~/.ssh/known_hosts, or use --known-hosts FILE";
         return for_good(LaunchError::new(Stage::HostKey, text).hint(hint));
     }
     for denied in ["Permission denied", "Too many authentication failures"] {
@@ -231,7 +231,7 @@ fn explained(complaints: &[String]) -> Option<Explained> {
     ];
     if let Some(sign) = dropped.iter().find(|sign| has(sign)) {
         let text = format!("the server dropped the connection ({})", line_with(sign));
-        let hint = "does it limit logins at once (MaxStartups)? try a smaller --fanout";
+        let hint = "does it limit concurrent logins (MaxStartups)? try a smaller --fanout";
         return told(LaunchError::new(Stage::Connect, text).hint(hint), true);
     }
     let text = last_part("connect to host").to_lowercase();
@@ -241,7 +241,7 @@ fn explained(complaints: &[String]) -> Option<Explained> {
 /// The notice that names why the OpenSSH client is used.
 pub(crate) fn notice(reason: &str, config: &HostConfig) -> String {
     debug_assert!(config.openssh, "only where there is one");
-    format!("over the OpenSSH client: {reason}")
+    format!("using the OpenSSH client: {reason}")
 }
 
 #[cfg(test)]
@@ -281,7 +281,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("does not take port 2222 (put %p into it"),
+                .contains("has no place for port 2222 (put %p into it"),
             "{error}"
         );
     }

@@ -374,19 +374,19 @@ mod tests {
         let cases = [
             (
                 "echo 'no such library' >&2; exit 127",
-                "the program ended with status 127 before its first word: no such library",
+                "the program ended with status 127 before its first message: no such library",
             ),
             (
                 "kill -KILL $$",
-                "the program was killed by signal KILL before its first word",
+                "the program was killed by signal KILL before its first message",
             ),
             (
                 "exec sleep 1000",
-                "timed out after 300 ms: no first word from the program",
+                "timed out after 300 ms: no first message from the program",
             ),
             (
                 "exec yes",
-                "more than 65536 bytes came before the program's first word",
+                "more than 65536 bytes came before the program's first message",
             ),
         ];
         for (text, expected) in cases {

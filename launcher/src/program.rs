@@ -34,7 +34,7 @@ pub enum ProgramError {
         source: std::io::Error,
     },
     /// The kernel does not name the machine's architecture.
-    #[error("cannot tell the machine's architecture: {0}")]
+    #[error("cannot determine the machine's architecture: {0}")]
     Machine(nix::Error),
 }
 

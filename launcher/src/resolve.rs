@@ -96,7 +96,7 @@ fn of_getent(reply: &Reply, port: u16) -> Result<Vec<SocketAddr>, LaunchError> {
     match (found.is_empty(), reply.ending.status) {
         (false, _) => Ok(found),
         (true, Some(0 | 2)) => {
-            Err(no_address("name not known").hint("is it spelled as in /etc/hosts or DNS?"))
+            Err(no_address("unknown name").hint("check the spelling in /etc/hosts or DNS"))
         }
         (true, _) => Err(no_address(&format!(
             "getent {}: {}",
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(found.len(), 3);
         assert_eq!(
             of_getent(&reply("", 2), 7).unwrap_err().text,
-            "name not known"
+            "unknown name"
         );
         assert_eq!(
             of_getent(&reply("", 1), 7).unwrap_err().text,

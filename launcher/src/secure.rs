@@ -126,7 +126,7 @@ fn connect(
             Unsettled::Ssh(error) => error,
         };
         if !dropped_by_server(&error) {
-            let text = format!("the SSH server and we do not agree: {}", error.message());
+            let text = format!("no agreement with the SSH server: {}", error.message());
             let error = LaunchError::new(Stage::Connect, text);
             return Err(Trouble::detour(error));
         }
@@ -139,7 +139,7 @@ fn connect(
             );
             let error = LaunchError::new(Stage::Connect, text);
             return Err(error
-                .hint("does it limit logins at once (MaxStartups)? try a smaller --fanout")
+                .hint("does it limit concurrent logins (MaxStartups)? try a smaller --fanout")
                 .into());
         }
     }
@@ -228,7 +228,7 @@ fn check_host_key(
     report: &Report,
 ) -> Result<(), Trouble> {
     let Some(blob) = alone(|| session.host_key().map(|(blob, _)| blob.to_vec())) else {
-        return Err(LaunchError::new(Stage::HostKey, "the server showed no key").into());
+        return Err(LaunchError::new(Stage::HostKey, "the server sent no key").into());
     };
     let verdict = known.judge(&blob);
     if verdict == Verdict::Known {
@@ -237,7 +237,7 @@ fn check_host_key(
     let refused = refusal(&verdict, &blob, config, plan);
     match (verdict, config.strictness) {
         (Verdict::Authority, _) => Err(Trouble::Detour {
-            reason: "an authority signs the host's keys".to_owned(),
+            reason: "a certificate authority signs the host's keys".to_owned(),
             error: refused,
         }),
         (Verdict::Unknown, Strictness::AcceptNew) => Err(Trouble::Detour {
@@ -270,8 +270,8 @@ fn refusal(verdict: &Verdict, blob: &[u8], config: &HostConfig, plan: &Plan) -> 
         Verdict::Changed { file, line } => {
             let (known_name, known_port) = known_as(config);
             let entry = with_port(known_name, known_port);
-            new(format!("the host's key has changed to {shown}, another one is known ({file} line {line})")).hint(format!(
-                "someone may be listening; if the host was set up anew: ssh-keygen -R '{entry}' -f {file}"
+            new(format!("the host's key has changed to {shown}, the known key is another one ({file} line {line})")).hint(format!(
+                "someone may intercept the connection; if the host was reinstalled: ssh-keygen -R '{entry}' -f {file}"
             ))
         }
         Verdict::Known | Verdict::Unknown | Verdict::Authority => {
@@ -281,7 +281,7 @@ fn refusal(verdict: &Verdict, blob: &[u8], config: &HostConfig, plan: &Plan) -> 
                 |file| file.display().to_string(),
             );
             new(format!("the host's key is unknown: {shown}")).hint(format!(
-                "check the fingerprint, then: ssh-keyscan -p {port} {name} >> {file}, or name a file that has it: --known-hosts FILE"
+                "check the fingerprint, then: ssh-keyscan -p {port} {name} >> {file}, or name a file with this key: --known-hosts FILE"
             ))
         }
     }
@@ -294,7 +294,7 @@ fn log_in(
     pace: &Pace<'_>,
 ) -> Result<(), Trouble> {
     let Some(user) = config.user.as_deref() else {
-        let error = LaunchError::new(Stage::Authenticate, "no user is known");
+        let error = LaunchError::new(Stage::Authenticate, "no user name");
         return Err(error.hint("name one: --user USER or user@host").into());
     };
     let login = Login {
@@ -331,12 +331,12 @@ fn denial(user: &str, denied: Denied, limit: Duration, until: Instant) -> Launch
     };
     let text = format!("permission denied for user {user}: {tried}");
     let methods = if denied.methods.is_empty() {
-        "nothing it would name".to_owned()
+        "no method that it names".to_owned()
     } else {
         denied.methods
     };
     LaunchError::new(Stage::Authenticate, text).hint(format!(
-        "the server takes {methods}; ssh-copy-id, --identity FILE or --user USER may help"
+        "the server accepts {methods}; ssh-copy-id, --identity FILE or --user USER may help"
     ))
 }
 

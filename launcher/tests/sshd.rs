@@ -455,7 +455,7 @@ fn the_exit_status_and_the_signal_arrive() {
     assert_eq!(error.stage, Stage::Start);
     assert_eq!(
         error.text,
-        "the program ended with status 4 before its first word: cannot load"
+        "the program ended with status 4 before its first message: cannot load"
     );
 }
 
@@ -540,7 +540,7 @@ fn a_key_that_is_not_authorized_is_refused() {
     settings.identities = vec![sshd.path("stranger")];
     let story = Run::start(&sshd.hosts(1), settings, program()).talk();
     assert!(
-        story.notices[0].starts_with("over the OpenSSH client: permission denied"),
+        story.notices[0].starts_with("using the OpenSSH client: permission denied"),
         "{story:?}"
     );
     let error = failure(story);
@@ -551,7 +551,7 @@ fn a_key_that_is_not_authorized_is_refused() {
             .hint
             .as_ref()
             .unwrap()
-            .contains("the server takes publickey"),
+            .contains("the server accepts publickey"),
         "{error}"
     );
 }
@@ -744,7 +744,7 @@ fn what_ssh2_cannot_do_goes_on_over_the_openssh_client() {
     assert_talked(&story, "openssh");
     assert_eq!(
         story.notices,
-        ["over the OpenSSH client: an authority signs the host's keys"]
+        ["using the OpenSSH client: a certificate authority signs the host's keys"]
     );
 }
 

@@ -125,10 +125,10 @@ fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
         text += &format!("note       {note}\n");
     }
     if spec.open {
-        text += "at most    hosts that have not been asked yet may need fewer processes and smaller blocks\n";
+        text += "at most    a host may need fewer processes and smaller blocks; pipebench has not asked the hosts yet\n";
     }
     if words.csv.is_some() || words.json.is_some() || output.folder.is_some() {
-        text += "files      none are written: a dry run measures nothing\n";
+        text += "files      none: a dry run measures nothing\n";
     }
     text
 }

@@ -16,7 +16,7 @@ pub(super) fn serve() -> Result<u8, u8> {
     }
     // The executable is read piece by piece: every child process would inherit a copy in memory.
     let digest = launcher::own_digest().map_err(|error| {
-        let text = format!("cannot read the own executable: {error}");
+        let text = format!("cannot read this executable: {error}");
         fail(&text, exit::BUG)
     })?;
     node::serve(digest).map_err(|error| fail(&error, exit::RESOURCE))

@@ -22,7 +22,16 @@ pub(super) const TEMPLATE: &str = include_str!("plan.toml");
 
 /// Options that make no sense in a plan, since they concern only the launching side.
 const NOT_IN_PLANS: [&str; 10] = [
-    "version", "verbose", "help", "hold", "dry-run", "quiet", "json", "csv", "resume", "json-stream",
+    "version",
+    "verbose",
+    "help",
+    "hold",
+    "dry-run",
+    "quiet",
+    "json",
+    "csv",
+    "resume",
+    "json-stream",
 ];
 /// Options that a test can set. All other options belong to the run.
 const OF_TESTS: [&str; 12] = [
@@ -124,8 +133,7 @@ impl Reader<'_> {
                 }
                 ("tests", DeValue::Array(entries)) => tests = self.tests(entries)?,
                 _ => {
-                    let what =
-                        "not known here (version, [site], [run], [criteria], [[hosts]], [[tests]])";
+                    let what = "unknown key (known: version, [site], [run], [criteria], [[hosts]], [[tests]])";
                     return Err(self.wrong(at, name, what));
                 }
             }
@@ -156,7 +164,9 @@ impl Reader<'_> {
             Some(version) => Err(self.wrong(
                 at,
                 "version",
-                format!("plan of version {version}, this is version {FILE_VERSION}"),
+                format!(
+                    "the plan has version {version}, this pipebench reads version {FILE_VERSION}"
+                ),
             )),
             None => Err(self.wrong(at, "version", "not a number")),
         }
@@ -183,14 +193,14 @@ impl Reader<'_> {
                     continue;
                 }
                 _ => {
-                    let what = "not known here (switch, serial, location, operator, customer, remarks, ports)";
+                    let what = "unknown key (known: switch, serial, location, operator, customer, remarks, ports)";
                     return Err(self.wrong(at, &format!("site.{name}"), what));
                 }
             };
             let text = value
                 .get_ref()
                 .as_str()
-                .ok_or_else(|| self.wrong(at, &format!("site.{name}"), "not a text"))?;
+                .ok_or_else(|| self.wrong(at, &format!("site.{name}"), "not a string"))?;
             // Each text becomes one line, because reports consist of lines.
             *place = Some(text.split_whitespace().collect::<Vec<_>>().join(" "));
         }
@@ -210,7 +220,7 @@ impl Reader<'_> {
             self.wrong(
                 key.span().start,
                 "criteria.loss",
-                "not a share of segments (1e-5)",
+                "not a share from 0 to 1 (example: 1e-5)",
             )
         })?;
         Ok(Some(share))
@@ -232,10 +242,14 @@ impl Reader<'_> {
             }
             let shown = format!("{table_name}.{name}");
             if NOT_IN_PLANS.contains(&name) {
-                return Err(self.wrong(at, &shown, "belongs to the command line, not into a plan"));
+                return Err(self.wrong(at, &shown, "belongs on the command line, not in a plan"));
             }
             let words = words_of(name, value.get_ref()).ok_or_else(|| {
-                self.wrong(at, &shown, "neither text, number, true nor a list of them")
+                self.wrong(
+                    at,
+                    &shown,
+                    "not a string, a number, true, or a list of these",
+                )
             })?;
             args::update(arguments, &words)
                 .map_err(|error| self.wrong(at, &shown, first_sentence(&error)))?;
@@ -328,7 +342,7 @@ impl Reader<'_> {
                     name if OF_TESTS.contains(&name) => {}
                     _ => {
                         let what =
-                            format!("not known here ({}, repeat, held)", OF_TESTS.join(", "));
+                            format!("unknown key (known: {}, repeat, held)", OF_TESTS.join(", "));
                         return Err(self.wrong(at, &shown, what));
                     }
                 }
@@ -352,11 +366,11 @@ impl Reader<'_> {
     ) -> Result<(PlainArguments, RunSpec), PlanFileError> {
         let named = |names: &[&str]| keys.iter().find(|(key, _)| names.contains(&key.as_str()));
         if let (Some((_, at)), false) = (named(&["profile"]), tests.is_empty()) {
-            let what = "a profile has tests of its own: leave out the profile or [[tests]]";
+            let what = "a profile has its own tests: leave out the profile or [[tests]]";
             return Err(self.wrong(*at, "run.profile", what));
         }
         if let (Some((key, at)), Some(_)) = (named(&["hosts", "hostfile"]), &run.hosts.lines) {
-            let what = "hosts are named twice: keep it, or [[hosts]]";
+            let what = "hosts are named twice: keep this key or [[hosts]]";
             return Err(self.wrong(*at, &format!("run.{key}"), what));
         }
         let one = [Planned::default()];
@@ -377,7 +391,7 @@ impl Reader<'_> {
             let mut own: Vec<Test> = rounds.cloned().collect();
             if test.held {
                 if own.iter().any(|test| test.phases > 2) {
-                    let what = "losses are looked for with two phases (phases = 2)";
+                    let what = "a loss test needs two phases (write phases = 2)";
                     return Err(self.wrong(test.at, "tests.held", what));
                 }
                 own.iter_mut().for_each(|test| test.purpose = Purpose::Loss);
@@ -532,11 +546,11 @@ mod tests {
         refused("", "plan.toml:1: version: missing: write version = 1");
         refused(
             "version = 2",
-            "plan.toml:1: version: plan of version 2, this is version 1",
+            "plan.toml:1: version: the plan has version 2, this pipebench reads version 1",
         );
         refused(
             "version = 1\nfoo = 3",
-            "plan.toml:2: foo: not known here (version, [site], [run], [criteria], [[hosts]], [[tests]])",
+            "plan.toml:2: foo: unknown key (known: version, [site], [run], [criteria], [[hosts]], [[tests]])",
         );
         refused(
             &format!("{HOSTS}[run]\nstreamz = 3\n"),
@@ -552,7 +566,7 @@ mod tests {
         );
         refused(
             &format!("{HOSTS}[run]\njson = \"x\"\n"),
-            "plan.toml:5: run.json: belongs to the command line, not into a plan",
+            "plan.toml:5: run.json: belongs on the command line, not in a plan",
         );
         refused(
             "version = 1\n[[hosts]]\nname = \"n1\"\nspede = \"1G\"\n",
@@ -568,19 +582,19 @@ mod tests {
         );
         refused(
             &format!("{HOSTS}[site]\nport = 3\n"),
-            "plan.toml:5: site.port: not known here (switch, serial, location, operator, customer, remarks, ports)",
+            "plan.toml:5: site.port: unknown key (known: switch, serial, location, operator, customer, remarks, ports)",
         );
         refused(
             &format!("{HOSTS}[criteria]\nloss = 2\n"),
-            "plan.toml:5: criteria.loss: not a share of segments (1e-5)",
+            "plan.toml:5: criteria.loss: not a share from 0 to 1 (example: 1e-5)",
         );
         refused(
             &format!("{HOSTS}[[tests]]\nhosts = \"x\"\n"),
-            "plan.toml:5: tests.hosts: not known here (pattern, time, warmup, buffers, streams, phases, block-size, rate, coupling, datapath, verify, workers, repeat, held)",
+            "plan.toml:5: tests.hosts: unknown key (known: pattern, time, warmup, buffers, streams, phases, block-size, rate, coupling, datapath, verify, workers, repeat, held)",
         );
         refused(
             &format!("{HOSTS}[run]\nprofile = \"soak\"\n[[tests]]\npattern = \"ring\"\n"),
-            "plan.toml:5: run.profile: a profile has tests of its own: leave out the profile or [[tests]]",
+            "plan.toml:5: run.profile: a profile has its own tests: leave out the profile or [[tests]]",
         );
         refused(
             &format!("{HOSTS}[criteria]\nlink-speed = \"25G\"\n[run]\nlink-speed = \"10G\"\n"),
@@ -602,7 +616,7 @@ mod tests {
         assert!(syntax.starts_with("plan.toml:1: "), "{syntax}");
         refused(
             &format!("version = 1\n[run]\nhosts = \"n1\"\n{}", &HOSTS[12..]),
-            "plan.toml:3: run.hosts: hosts are named twice: keep it, or [[hosts]]",
+            "plan.toml:3: run.hosts: hosts are named twice: keep this key or [[hosts]]",
         );
         refused(
             "version = 1\n",

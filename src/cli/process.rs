@@ -15,7 +15,7 @@ use super::terminal::fail;
 /// 32 random hexadecimal digits. The error is the exit code: a run needs random numbers.
 pub(super) fn random_digits() -> Result<String, u8> {
     controller::random_digits().map_err(|error| {
-        let text = format!("cannot read random numbers of the kernel: {error}");
+        let text = format!("cannot read random numbers from the kernel: {error}");
         fail(&text, exit::RESOURCE)
     })
 }
@@ -36,7 +36,7 @@ pub(super) fn keep_files_own() {
 /// This process's executable. The error is the exit code.
 pub(super) fn own_program() -> Result<Program, u8> {
     Program::current().map_err(|error| {
-        let text = format!("cannot read the own executable: {error}");
+        let text = format!("cannot read this executable: {error}");
         fail(&text, exit::BUG)
     })
 }

@@ -52,7 +52,7 @@ pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
         .transpose()?;
     let comparison = baseline.map(|before| Comparison::of(&before.record, &kept.record));
     if comparison.is_some() && !matches!(words.format, Format::Text | Format::Html) {
-        let text = "--baseline stands in text and on the page only (--format text or html)";
+        let text = "--baseline needs --format text or html";
         return Err(refuse(&text));
     }
     let record = &kept.record;
@@ -85,7 +85,7 @@ fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8
         return Ok(Vec::new());
     }
     if words.format != Format::Html {
-        return refuse("--beside stands on the page only (--format html)".to_owned());
+        return refuse("--beside needs --format html".to_owned());
     }
     if words.beside.len() > page::MOST_BESIDE {
         let (count, most) = (words.beside.len(), page::MOST_BESIDE);
@@ -97,7 +97,7 @@ fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8
         .any(|run| !matches!(run.outcome, Outcome::Imb(_)))
     {
         return refuse(
-            "--beside is for runs of pipebench imb: one of these has no patterns".to_owned(),
+            "--beside needs runs of pipebench imb: one of these runs has no patterns".to_owned(),
         );
     }
     Ok(all)
@@ -127,7 +127,7 @@ pub(super) fn list(words: &ListArguments) -> Result<u8, u8> {
     }
     if rows.is_empty() && unreadable == 0 {
         return Ok(tell(&format!(
-            "no runs in {} (runs are kept with --folder DIR)\n",
+            "no runs in {} (use --folder DIR to store runs)\n",
             words.folder.display()
         )));
     }
@@ -138,7 +138,7 @@ pub(super) fn list(words: &ListArguments) -> Result<u8, u8> {
 pub(super) fn compare(words: &CompareArguments) -> Result<u8, u8> {
     if !(0.0..=100.0).contains(&words.tolerance) {
         return Err(refuse(&format!(
-            "--tolerance {} is no share in per cent (0 to 100)",
+            "--tolerance {}: from 0 to 100 percent",
             words.tolerance
         )));
     }

@@ -53,33 +53,32 @@ pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(),
     let earlier = read(name, folder)?;
     let run = earlier.name;
     if earlier.whole {
-        return Err(format!("{run} is whole: there is nothing to go on with"));
+        return Err(format!("{run} is complete: there is nothing to resume"));
     }
-    let cannot = |why: &str| format!("{run} cannot go on: {why}");
+    let cannot = |why: &str| format!("cannot resume {run}: {why}");
     let program =
-        Program::current().map_err(|error| format!("cannot read the own executable: {error}"))?;
+        Program::current().map_err(|error| format!("cannot read this executable: {error}"))?;
     let now = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digest);
-    let then = earlier.seal.ok_or_else(|| cannot("it was not sealed"))?;
+    let then = earlier.seal.ok_or_else(|| cannot("it has no seal"))?;
     if let Some((then, now)) = seal::difference(&then, &now) {
         return Err(cannot(&format!(
-            "it was made with {then:?}, now it is {now:?}"
+            "it has {then:?}, but this command has {now:?}"
         )));
     }
     let labels = |plan: &RunPlan| -> Vec<String> {
         plan.nodes.iter().map(|node| node.label.clone()).collect()
     };
     if labels(&earlier.plan) != labels(&spec.plan) {
-        return Err(cannot("hosts were left out of it"));
+        return Err(cannot("it left out hosts"));
     }
     if !earlier.outcome.is_of(&spec.plan.work) {
-        return Err(cannot("it measured something else"));
+        return Err(cannot("it is a run of another kind"));
     }
     let outcome = controller::whole_parts(&spec.plan, &earlier.outcome)
         .map_err(|why| cannot(&format!("{why} (leave out --resume)")))?;
     let (count, part) = outcome.parts();
-    spec.notes.push(format!(
-        "going on with {run}, {count} {part}s of which are whole"
-    ));
+    spec.notes
+        .push(format!("resuming {run}; completed {part}s: {count}"));
     // The earlier plan also holds the rate limits of links, which were calculated once the hosts were known.
     let own = spec.plan.tests_mut().iter_mut();
     for (own, then) in own.zip(earlier.plan.tests()).take(outcome.tests().len()) {
@@ -129,7 +128,7 @@ fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
                 && plan.version != PLAN_VERSION
             {
                 return Err(format!(
-                    "{name}: its plan has version {}, and this version of pipebench goes on with version {PLAN_VERSION}",
+                    "{name}: its plan has version {}, this pipebench resumes version {PLAN_VERSION}",
                     plan.version
                 ));
             }

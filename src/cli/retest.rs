@@ -69,13 +69,13 @@ fn prepare(
     let name = record.name();
     if words.results.resume.is_some() {
         return Err(format!(
-            "a retest of {name} begins anew: leave out --resume"
+            "a retest of {name} cannot be resumed: leave out --resume"
         ));
     }
     let again = |what: &str| {
         let command = record.command.join(" ");
         Err(format!(
-            "{name} {what}: give its command once more (pipebench {command})"
+            "{name} {what}: repeat its command (pipebench {command})"
         ))
     };
     match &record.plan.work {
@@ -84,21 +84,21 @@ fn prepare(
             ..
         }) => {
             return Err(format!(
-                "{name} is a retest itself: name the run whose faults it measured again ({first})"
+                "{name} is a retest: name the run whose faults it retested ({first})"
             ));
         }
         Work::Acceptance(_) => {}
         Work::Linktest(_) => {
-            return again("is a link test, which measures its slowest links again by itself");
+            return again("is a link test, which retests its slowest links");
         }
         Work::Latency(_) => {
-            return again("measured latencies, and measured slow cables again by itself");
+            return again("measured latencies, and retested slow cables");
         }
-        Work::Imb(_) => return again("measured patterns, which nothing judges"),
+        Work::Imb(_) => return again("measured patterns, which pipebench does not judge"),
     }
     let mut tests = again::tests(record).ok_or_else(|| {
         format!(
-            "nothing was at fault in {name} ({}): there is nothing to measure again",
+            "{name} found no fault ({}): there is nothing to retest",
             record.verdict.word
         )
     })?;
@@ -106,7 +106,7 @@ fn prepare(
     let arguments = Arguments::try_parse_from(own).map(Arguments::settled);
     let arguments = arguments.map_err(|error| {
         format!(
-            "the command of {name} is not understood: {}",
+            "cannot parse the command of {name}: {}",
             first_line(&error.to_string())
         )
     })?;
@@ -114,7 +114,7 @@ fn prepare(
     let has_files = has_files.then_some("files of tests");
     if let Some(what) = acts(&arguments).or(has_files).filter(|_| !is_own) {
         return Err(format!(
-            "{name} may be another user's, and it has {what}: read it, and retest a copy of the record that is yours (pipebench {})",
+            "another user may have written {name}, and its command has {what}: read the command, then retest your own copy of the record (pipebench {})",
             record.command.join(" ")
         ));
     }
@@ -158,7 +158,7 @@ fn prepare(
     leave_out(&mut spec, &gone);
     if labels(&spec.plan.nodes) != then {
         return Err(format!(
-            "the command of {name} names other hosts now than then ({}; then {})",
+            "the command of {name} now names other hosts ({}; then {})",
             now.join(","),
             then.join(",")
         ));

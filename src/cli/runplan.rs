@@ -20,7 +20,7 @@ pub(super) fn run(words: &RunArguments) -> Result<u8, u8> {
 pub(super) fn init(words: &InitArguments) -> Result<u8, u8> {
     if words.path.as_path() != Path::new("-") && words.path.exists() {
         return Err(refuse(&format!(
-            "{} is there already: it is left alone",
+            "{} exists already (name another file)",
             words.path.display()
         )));
     }

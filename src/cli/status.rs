@@ -118,12 +118,12 @@ fn end_and_wait(visiting: &mut Visiting, given: &str, names: &str) -> Result<Str
         }
         if Instant::now() > until {
             let limit = END_LIMIT.as_secs();
-            let text = format!("run {run} was asked to end and is still there after {limit} s");
+            let text = format!("run {run} did not end within {limit} s of the request");
             return Err((exit::INVALID, text));
         }
         if !visiting.visit.pause(Duration::from_millis(100)) {
             let signal = i32::try_from(visiting.stop.load(Ordering::SeqCst)).unwrap_or(0);
-            let text = format!("run {run} was asked to end; not waited for");
+            let text = format!("asked run {run} to end, and did not wait for its end");
             return Err((exit::by_signal(signal), text));
         }
     }

@@ -198,7 +198,7 @@ impl Terminal {
     /// Asks the user to let a held run go on.
     pub(super) fn held(&mut self, at: &str) {
         self.close_line();
-        let text = format!("held at {at}; press Enter to go on\n");
+        let text = format!("held at {at}; press Enter to continue\n");
         write_all(&mut io::stderr().lock(), &text);
     }
 

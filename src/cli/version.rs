@@ -32,7 +32,7 @@ fn describe(digest: &str) -> String {
     for (name, value) in lines {
         text += &format!("{name:9} {value}\n");
     }
-    text += "\nBuilt in, with versions and licences:\n\n";
+    text += "\nThird-party packages with versions and licences:\n\n";
     text += LICENCES;
     // Libraries that come with the compiler are not in Cargo.lock.
     let rust = compiler.split(' ').nth(1).unwrap_or_default();

@@ -94,7 +94,7 @@ pub(super) fn parse_token(flag: &str, text: &str) -> Result<String, UsageError> 
     let is_hex = token.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_hex || !(LEAST..=32).contains(&token.len()) {
         return Err(UsageError::Value(format!(
-            "{flag} {text:?} names no run (write 4 or more digits of its token; 'pipebench status' lists them)"
+            "{flag} {text:?} is not a token of a run (write 4 or more digits of its token; 'pipebench status' lists them)"
         )));
     }
     Ok(token)

@@ -87,7 +87,7 @@ fn watch(
         .iter()
         .all(|view| view.now.nodes.iter().all(|node| node.card.token != token))
     {
-        let text = format!("run {run} is another user's: not permitted");
+        let text = format!("run {run} belongs to another user: not permitted");
         return Err((exit::RESOURCE, text));
     }
     let lost = |error: io::Error| match code_of(Err(error)) {
@@ -109,7 +109,7 @@ fn watch(
         let lines = picture::picture(&views, &token, screen.height());
         if lines.is_empty() {
             if visiting.visit.hosts().is_empty() {
-                let text = format!("run {run}: no host is left to ask");
+                let text = format!("run {run}: all its hosts are lost");
                 return Err((exit::UNREACHABLE, text));
             }
             // The last line stands below the picture.

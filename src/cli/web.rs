@@ -12,9 +12,9 @@ use crate::web::{self, CgiError, FolderError, ServeError, Site, Tools};
 use crate::{controller, exit, sys};
 
 use super::args::{self, CgiArguments, KeepArguments, ServeArguments};
+use super::mistakes::first_sentence;
 use super::process;
 use super::resolve;
-use super::mistakes::first_sentence;
 use super::terminal::{complain, fail, refuse, tell};
 
 /// Serves until it is asked to end; returns the exit code.
@@ -50,7 +50,7 @@ pub(super) fn cgi(words: &CgiArguments) -> Result<u8, u8> {
     let named = std::env::var_os("PIPEBENCH_SITE").map(PathBuf::from);
     let Some(path) = words.site.clone().or(named) else {
         return Err(refuse(
-            &"which site? (--site FILE, or the variable PIPEBENCH_SITE)",
+            &"no site file (give --site FILE, or set PIPEBENCH_SITE)",
         ));
     };
     let (site, tools) = (site_of(&path)?, tools()?);
@@ -94,7 +94,7 @@ fn site_of(path: &Path) -> Result<Site, u8> {
 fn tools() -> Result<Tools, u8> {
     let program = std::env::current_exe().map_err(|error| {
         let why = sys::why(&error);
-        fail(&format!("cannot find the own executable: {why}"), exit::BUG)
+        fail(&format!("cannot find this executable: {why}"), exit::BUG)
     })?;
     // Names, sessions and tokens consist of random digits.
     process::random_digits().map_err(|_| exit::BUG)?;

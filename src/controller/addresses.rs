@@ -69,7 +69,7 @@ fn check_twice(
             let first = *known.entry(port.address).or_insert(node);
             if seen[first].facts.identity != seen[node].facts.identity {
                 let what = format!(
-                    "data address {} is also that of {}: give one of them another",
+                    "data address {} also belongs to {}: give one of them another address",
                     port.address, nodes[first].label
                 );
                 return Err(refusal(&nodes[node].label, what));
@@ -116,7 +116,7 @@ pub(super) fn stranger(hosts: &[HostRecord], seen: &[&[(IpAddr, String)]]) -> Op
         let other = hosts.iter().find(|host| host.facts.interfaces.iter().any(is));
         let other = other.map_or("another machine", |host| host.node.as_str());
         let what = format!(
-            "data address {address} is that of two machines: {} has it on {} ({own}), and to {} {other} answers for it ({hardware})",
+            "two machines have data address {address}: {} has it on {} ({own}), but {} gets its answer from {other} ({hardware})",
             owner.node, interface.name, by.node
         );
         Some(refusal(&owner.node, what))
@@ -235,7 +235,7 @@ fn check(nodes: &[NodeSpec], all: &[Vec<DataPort>], one_host: bool) -> Result<()
             let (first, second) = (&all[0][rail].address, &port.address);
             if first.is_ipv4() != second.is_ipv4() {
                 let what = format!(
-                    "data addresses {first} of {} and {second} do not go together (-4 or -6)",
+                    "data addresses {first} of {} and {second} are IPv4 and IPv6 (use -4 or -6)",
                     nodes[0].label
                 );
                 return Err(refusal(&node.label, what));
@@ -254,7 +254,7 @@ fn check_port(
     let refuse = |what: String| Err(refusal(&node.label, what));
     if port.address.is_loopback() && !one_host {
         return refuse(format!(
-            "data address {} does not leave its host (--data-network, --interface)",
+            "data address {} is a loopback address (use --data-network or --interface)",
             port.address
         ));
     }
@@ -263,7 +263,7 @@ fn check_port(
         .filter(|other| other.interface == port.interface);
     if port.interface.is_some() && sharing.count() > 1 && !one_host {
         return refuse(format!(
-            "two rails are one interface, {} (name different networks or interfaces)",
+            "two rails use one interface, {} (name different networks or interfaces)",
             port.interface.as_deref().unwrap_or_default()
         ));
     }
@@ -406,7 +406,7 @@ mod tests {
         let text = chosen(rails(["ib0", "ib0"]), &nodes, &all).unwrap_err();
         assert_eq!(
             text,
-            "n1: two rails are one interface, ib0 (name different networks or interfaces)"
+            "n1: two rails use one interface, ib0 (name different networks or interfaces)"
         );
     }
 
@@ -447,7 +447,7 @@ mod tests {
         assert!(
             chosen(DataNetwork::default(), &nodes, &all)
                 .unwrap_err()
-                .contains("do not go together")
+                .contains("are IPv4 and IPv6")
         );
         let lo = DataNetwork {
             interfaces: vec!["lo".into()],
@@ -456,7 +456,7 @@ mod tests {
         assert!(
             chosen(lo, &nodes, &all)
                 .unwrap_err()
-                .contains("does not leave its host")
+                .contains("is a loopback address")
         );
         let given = [
             NodeSpec {

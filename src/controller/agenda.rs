@@ -45,12 +45,12 @@ impl RunState<'_> {
         }
         let takes_ns: u64 = tests.iter().map(|test| self.takes_ns(test)).sum();
         let looks = match tests.len() {
-            1 => "1 measurement".to_owned(),
-            several => format!("{several} measurements"),
+            1 => "1 test".to_owned(),
+            several => format!("{several} tests"),
         };
         let what = match open.iter().all(|request| request.again.is_some()) {
-            true => "tests are repeated as they were",
-            false => "suspects are measured alone",
+            true => "repeating tests unchanged",
+            false => "retesting suspects in isolation",
         };
         if let Some(acceptance) = self.plan.acceptance_mut() {
             acceptance.tests.extend(tests);
@@ -75,10 +75,10 @@ impl RunState<'_> {
         };
         let limit = match self.plan.deadlines.run_ms {
             Some(ms) => format!("at most {}", show_ns(ms.saturating_mul(1_000_000))),
-            None => "--max-time limits that".to_owned(),
+            None => "--max-time limits the total".to_owned(),
         };
         let notice = format!(
-            "{tests}, about {}; what falls short is measured again, which takes longer ({limit})",
+            "{tests}, about {}; retests, if needed, take longer ({limit})",
             show_ns(takes_ns.next_multiple_of(SECOND_NS))
         );
         self.observer.see(RunEvent::Notice(&notice));
@@ -142,11 +142,12 @@ impl RunState<'_> {
                 Ok(true)
             }
             None if hol => {
-                let what = "--pattern hol: what half of a port's rate is, is not known (give --link-speed)";
+                let what = "--pattern hol: the speed of the ports is unknown (give --link-speed)";
                 Err(Trouble::own(TroubleKind::Usage, what).into())
             }
             None => {
-                let what = "losses are not looked for: what ports can carry is not known (give --link-speed)";
+                let what =
+                    "no test for loss: the ceiling of the ports is unknown (give --link-speed)";
                 self.sessions.log.notice(what.to_owned());
                 self.tell_notices();
                 if let Some(acceptance) = self.plan.acceptance_mut() {
@@ -178,7 +179,7 @@ impl RunState<'_> {
         let pattern = Pattern::Links(left);
         if let Err(error) = pattern.check(nodes, test.phases) {
             let number = number + 1;
-            let what = format!("cannot go on with test {number} without lost nodes: {error}");
+            let what = format!("cannot continue test {number} without the lost nodes: {error}");
             return Err(Trouble::own(TroubleKind::Usage, what).into());
         }
         test.pattern = pattern;

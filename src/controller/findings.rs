@@ -173,11 +173,11 @@ impl Findings<'_> {
         let all = self.analysis.equations.pairs().len();
         Some(match misfit.cable {
             Some((cable, through)) => format!(
-                "{count} of {all} pairs fit no values of cables, most of the {through} described to go through {} among them: their routes are not what the description says",
+                "{count} of {all} pairs fit no values of the cables, among them most of the {through} that the description routes through {}: their routes differ from the description",
                 self.model.fabric.cables[cable as usize].name
             ),
             None => format!(
-                "{count} of {all} pairs fit no values of cables: routes are not what the description says, or change"
+                "{count} of {all} pairs fit no values of the cables: routes differ from the description, or change"
             ),
         })
     }
@@ -186,8 +186,8 @@ impl Findings<'_> {
 /// Reason why a matrix rank is exact, in words.
 pub(crate) fn proof_text(proof: Option<&Proof>) -> String {
     match proof {
-        None => "not looked at: the first basis in the order of pairs".to_owned(),
-        Some(Proof::Full) => "exact: every column is known by itself".to_owned(),
+        None => "not checked: the first basis in the order of pairs".to_owned(),
+        Some(Proof::Full) => "exact: every column is determined separately".to_owned(),
         Some(Proof::Vectors(count)) => {
             format!(
                 "exact: {count} independent vectors of whole numbers give 0 with every pair, and no row of the basis follows from the others"

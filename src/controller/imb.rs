@@ -92,7 +92,7 @@ impl RunState<'_> {
                     let place = members.iter().position(|member| *member == rank);
                     let whole = place.and_then(|place| told.take(table, place, *line));
                     let foreign = || {
-                        format!("rank {rank} tells a line that is not its own in this table or is known")
+                        format!("rank {rank} reported a line that is not its own in this table, or reported it twice")
                     };
                     for line in whole.ok_or_else(foreign)? {
                         let algorithm = imb.algorithm_for(table, line.bytes);

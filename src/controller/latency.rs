@@ -61,7 +61,7 @@ impl RunState<'_> {
         let rank_of: BTreeMap<u32, usize> = latency.hosts.iter().copied().zip(0..).collect();
         let present: Vec<u32> = rank_of.keys().copied().collect();
         if present.len() < 2 {
-            return refuse("fewer than two hosts of the fabric are there".to_owned());
+            return refuse("fewer than two hosts of the fabric are available".to_owned());
         }
         self.observer.see(RunEvent::Stage("planning rounds"));
         let (plan, changed) = latency.plan_for(&fabric, &present);

@@ -56,7 +56,10 @@ pub(crate) fn run(
         let what = "its run is not complete, and it gave no reason";
         let nodes = launcher::hosts::fold(&unexplained);
         troubles.push(match unexplained.is_empty() {
-            true => Trouble::own(TroubleKind::Bug, "a run broke off and no reason was given"),
+            true => Trouble::own(
+                TroubleKind::Bug,
+                "the run was aborted for an unknown reason",
+            ),
             false => Trouble::of_node(TroubleKind::Lost, &nodes, what),
         });
     }

@@ -72,7 +72,7 @@ impl RunState<'_> {
             let is_right =
                 |address: &Option<SocketAddr>| address.is_some() == by_tcp.contains(&true);
             if told.len() != own.len() || !told.iter().all(is_right) {
-                let what = "did not tell where its ranks listen";
+                let what = "did not report where its ranks listen";
                 return Err(Trouble::of_node(TroubleKind::Lost, &host.node, what).into());
             }
             for (rank, address) in own.into_iter().zip(told) {
@@ -165,7 +165,7 @@ impl RunState<'_> {
         let outcome = match (heard, untold) {
             (Ok(()), Some((rank, ..))) => {
                 let node = &self.hosts[linktest.ranks.node_of(*rank, nodes)].node;
-                let what = format!("rank {rank} came to its end and did not tell of its links");
+                let what = format!("rank {rank} ended and did not report its links");
                 Err(Trouble::of_node(TroubleKind::Lost, node, what).into())
             }
             (outcome, _) => outcome,
@@ -207,7 +207,7 @@ fn take_time(
     let step = steps.get_mut(number).filter(|_| from == rank);
     let Some(step) = step.filter(|step| step.open.contains(&link)) else {
         return Err(format!(
-            "rank {rank} tells of link {from}->{to} in step {number}, which is not its own there or is known"
+            "rank {rank} reported link {from}->{to} in step {number}, which is not its own there, or reported it twice"
         ));
     };
     step.open.remove(&link);
@@ -267,7 +267,7 @@ mod tests {
             (0, time(0, 2, 3, 0)), // Another rank's.
         ] {
             let error = take(rank, lie).unwrap_err();
-            assert!(error.starts_with("rank 0 tells of link "), "{error}");
+            assert!(error.starts_with("rank 0 reported link "), "{error}");
         }
         assert_eq!(take(2, time(0, 2, 3, 0)), Ok(None));
         assert_eq!(take(3, time(0, 3, 2, 1)), Ok(None));

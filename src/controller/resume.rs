@@ -35,7 +35,9 @@ pub(crate) fn whole_parts(plan: &RunPlan, outcome: &Outcome) -> Result<Outcome, 
             })
         }
         Measured::Latency(..) => {
-            return Err("latencies are compared with each other, and measured in one go");
+            return Err(
+                "a latency run compares its latencies with each other, and measures them in one go",
+            );
         }
         Measured::Imb(imb, record) => Outcome::Imb(ImbRecord {
             tables: whole_tables(imb, imb.ranks.count(nodes), record),
@@ -43,7 +45,7 @@ pub(crate) fn whole_parts(plan: &RunPlan, outcome: &Outcome) -> Result<Outcome, 
         }),
     };
     match whole == Outcome::open(&plan.work) {
-        true => Err("nothing that it measured is whole"),
+        true => Err("it completed no test, round or table"),
         false => Ok(whole),
     }
 }
@@ -117,7 +119,7 @@ mod tests {
             Ok(Outcome::Imb(imb)) => imb.tables.len(),
             Ok(other) => panic!("{other:?}"),
             Err(why) => {
-                assert_eq!(why, "nothing that it measured is whole");
+                assert_eq!(why, "it completed no test, round or table");
                 0
             }
         }

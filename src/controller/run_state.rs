@@ -87,7 +87,7 @@ impl RunState<'_> {
         self.tell_notices();
         let labels: Vec<&str> = left.iter().map(|missing| missing.node.as_str()).collect();
         if !self.plan.leave_out(&labels) {
-            let what = "no test can be run by the hosts that are left";
+            let what = "the remaining hosts cannot run any test";
             return Err(Trouble::own(TroubleKind::Usage, what).into());
         }
         self.hosts = self.sessions.host_records();

@@ -435,7 +435,7 @@ impl Sessions {
                 self.send(node, &ToNode::Series(places));
             }
         }
-        self.await_all("tell its series", 10_000, |session| {
+        self.await_all("report its series", 10_000, |session| {
             session.test.series.is_some()
         })?;
         let mut series = Vec::new();

@@ -89,7 +89,7 @@ impl RunState<'_> {
         if test.streams > streams {
             let each = test.streams / test.rails.max(1);
             self.sessions.log.notice(format!(
-                "{each} links per pair, so that each port has the connections it takes to fill it (--streams 1 keeps one)"
+                "{each} links per pair, so that each port has enough connections to fill it (--streams 1 uses one)"
             ));
             let known = self.options.iter_mut().find(|(name, _)| name == "streams");
             if let (Some((_, value)), true) = (known, number == self.first) {
@@ -100,7 +100,7 @@ impl RunState<'_> {
         let chosen = test.sockets.congestion.as_deref().filter(|_| theirs);
         if let (Some(chosen), true) = (chosen, number == self.first && capacities.len() > 1) {
             self.sessions.log.notice(format!(
-                "{bbr} of {} hosts have bbr by default, which may leave sound ports unfilled: {chosen} loads them (--congestion bbr keeps it)",
+                "{bbr} of {} hosts have bbr by default, which may not fill healthy ports: this run uses {chosen} (--congestion bbr keeps bbr)",
                 capacities.len()
             ));
         }

@@ -83,7 +83,7 @@ impl Endpoint {
             }
             (_, Some(name)) if unknown => {
                 let why = why(error);
-                format!("{why} (congestion control {name} is not there or not allowed)")
+                format!("{why} (congestion control {name} is not available or not allowed)")
             }
             _ => why(error),
         };

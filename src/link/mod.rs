@@ -70,8 +70,8 @@ pub(crate) enum LinkError {
     },
     /// Packets of the size that both ends assume vanish on the way.
     #[error(
-        "passes {passes}, not {wanted} (larger packets vanish on the way: the MTU of a switch or tunnel between; \
-         --mss {mss} goes on without them)"
+        "passes {passes}, not {wanted} (the path drops larger packets: check the MTU of its switches and tunnels; \
+         --mss {mss} avoids such packets)"
     )]
     PathMtu {
         /// Path MTU that passes, in bytes.
@@ -91,10 +91,10 @@ pub(crate) enum LinkError {
     #[error("no byte moved for {}", crate::units::show_ns(*.0))]
     Silent(u64),
     /// The waiting process learned that nothing will come.
-    #[error("the link was given up")]
+    #[error("the link was abandoned")]
     GivenUp,
     /// The receiver did not close the link after the last block within this time, in nanoseconds.
-    #[error("the receiver has not taken everything within {}", crate::units::show_ns(*.0))]
+    #[error("the receiver did not take all data within {}", crate::units::show_ns(*.0))]
     NotTaken(u64),
     /// Any other failure of a read or write.
     #[error("cannot move data: {}", why(.0))]

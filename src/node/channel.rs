@@ -24,7 +24,7 @@ pub(super) enum ChannelError {
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// The frame holds no message of this program.
-    #[error("a message is not understood: {0}")]
+    #[error("invalid message: {0}")]
     Message(#[from] serde_json::Error),
 }
 

@@ -107,10 +107,10 @@ const RANK_DESCRIPTORS: usize = 8;
 fn cure_of_test(what: Thing) -> &'static str {
     match what {
         Thing::Ports => "widen it",
-        Thing::Descriptors => "raise it, or fewer --streams",
-        Thing::Processes | Thing::Files => "raise it, or fewer --phases or --streams",
-        Thing::Memory => "smaller --block-size, or fewer --streams",
-        Thing::Shared => "a larger /dev/shm, or fewer --streams",
+        Thing::Descriptors => "raise it, or use fewer --streams",
+        Thing::Processes | Thing::Files => "raise it, or use fewer --phases or --streams",
+        Thing::Memory => "use a smaller --block-size or fewer --streams",
+        Thing::Shared => "enlarge /dev/shm, or use fewer --streams",
     }
 }
 
@@ -118,15 +118,17 @@ fn cure_of_job(what: Thing) -> &'static str {
     match what {
         Thing::Ports => "widen it",
         Thing::Descriptors | Thing::Processes | Thing::Files | Thing::Shared => {
-            "raise it, or fewer --ranks-per-node"
+            "raise it, or use fewer --ranks-per-node"
         }
-        Thing::Memory => "smaller --size-messages, fewer --num-multi-buffer or --ranks-per-node",
+        Thing::Memory => {
+            "use smaller --size-messages, or fewer --num-multi-buffer or --ranks-per-node"
+        }
     }
 }
 
 fn cure_of_patterns(what: Thing) -> &'static str {
     match what {
-        Thing::Memory => "smaller -mem or -msglog, or fewer --ranks-per-node",
+        Thing::Memory => "use a smaller -mem or -msglog, or fewer --ranks-per-node",
         other => cure_of_job(other),
     }
 }
@@ -179,13 +181,11 @@ impl Asked {
         };
         let (needed, left) = (shown(needed), shown(room.left));
         let nodes = match self.nodes_on_host {
-            1 => "1 node".to_owned(),
-            several => format!("{several} nodes"),
+            1 => "1 node needs".to_owned(),
+            several => format!("{several} nodes need"),
         };
         let limit = &room.limit;
-        format!(
-            "{needed} {what} are needed on this host for {nodes}, {limit} leaves {left} ({cure})"
-        )
+        format!("{nodes} {needed} {what} on this host, {limit} leaves {left} ({cure})")
     }
 }
 
@@ -230,41 +230,41 @@ mod tests {
         let told = |assignment: &Assignment, rooms: &Rooms| check(assignment, rooms).unwrap_err();
         assert_eq!(
             told(&assignment, &rooms).what,
-            "4 ports are needed on this host for 2 nodes, --port-range 5201-5203 leaves 3 (widen it)"
+            "2 nodes need 4 ports on this host, --port-range 5201-5203 leaves 3 (widen it)"
         );
         assignment.test.ports = Some((5201, 5204));
         assert!(check(&assignment, &rooms).is_ok());
         rooms.shared = room("/dev/shm", 4096);
         assert_eq!(
             told(&assignment, &rooms).what,
-            "16 KiB of shared memory are needed on this host for 2 nodes, /dev/shm leaves 4 KiB (a larger \
-             /dev/shm, or fewer --streams)"
+            "2 nodes need 16 KiB of shared memory on this host, /dev/shm leaves 4 KiB (enlarge \
+             /dev/shm, or use fewer --streams)"
         );
         rooms.memory = room("free memory", 20 << 20);
         assert_eq!(
             told(&assignment, &rooms).what,
-            "21.1 MiB of memory are needed on this host for 2 nodes, free memory leaves 20 MiB (smaller \
-             --block-size, or fewer --streams)"
+            "2 nodes need 21.1 MiB of memory on this host, free memory leaves 20 MiB (use a smaller \
+             --block-size or fewer --streams)"
         );
         rooms.files = room("fs.file-max (9)", 5);
         assert_eq!(
             told(&assignment, &rooms).what,
-            "172 open files are needed on this host for 2 nodes, fs.file-max (9) leaves 5 (raise it, or fewer \
+            "2 nodes need 172 open files on this host, fs.file-max (9) leaves 5 (raise it, or use fewer \
              --phases or --streams)"
         );
         // The failure names the tightest of several limits.
         rooms.processes = [room("kernel.pid_max (90)", 40), room("ulimit -u (30)", 29)].concat();
         assert_eq!(
             told(&assignment, &rooms).what,
-            "30 processes are needed on this host for 2 nodes, ulimit -u (30) leaves 29 (raise it, or fewer \
+            "2 nodes need 30 processes on this host, ulimit -u (30) leaves 29 (raise it, or use fewer \
              --phases or --streams)"
         );
         rooms.descriptors = room("ulimit -n (20)", 20);
         let trouble = told(&assignment, &rooms);
         assert_eq!(
             trouble.what,
-            "22 descriptors in one process are needed on this host for 2 nodes, ulimit -n (20) leaves 20 (raise \
-             it, or fewer --streams)"
+            "2 nodes need 22 descriptors in one process on this host, ulimit -n (20) leaves 20 (raise \
+             it, or use fewer --streams)"
         );
         assert_eq!(trouble.kind, TroubleKind::Resource);
     }

@@ -54,7 +54,7 @@ pub(crate) enum NodeError {
     #[error("cannot wait for events: {0}")]
     Events(#[from] std::io::Error),
     /// Standard input is a file or missing.
-    #[error("standard input is no control channel (nodes are started by pipebench itself)")]
+    #[error("standard input is not a control channel (pipebench starts nodes itself)")]
     NoChannel,
     /// Signals could not be received.
     #[error("cannot receive signals: {0}")]
@@ -318,7 +318,7 @@ impl Node {
         let now = clock::monotonic_ns();
         if self.idle.goes_on(now) > silence_ms * 1_000_000 {
             let silent = show_ns(silence_ms * 1_000_000);
-            let why = format!("nothing came from the launching side for {silent}");
+            let why = format!("the launching side was silent for {silent}");
             self.leave(why, 0);
         }
         if now - self.spoke_ns >= HEARTBEAT_NS {

@@ -139,7 +139,11 @@ impl Rank<'_> {
     fn join(&self, book: &[Option<SocketAddr>]) -> Result<(World, Work), Failure> {
         let (post, assignment) = (self.post, self.post.assignment);
         if book.len() != assignment.ranks() {
-            let what = format!("told of {} ranks of {}", book.len(), assignment.ranks());
+            let what = format!(
+                "received the addresses of {} of {} ranks",
+                book.len(),
+                assignment.ranks()
+            );
             return Err((TroubleKind::Bug, what));
         }
         let job = &assignment.job;
@@ -189,7 +193,7 @@ impl Rank<'_> {
     fn measure(&mut self, round: &Round) -> Result<(), Failure> {
         let refuse = |what: &str| Err((TroubleKind::Bug, what.to_owned()));
         let Some((mut world, mut work)) = self.part.take() else {
-            return refuse("told to measure before it knew with whom");
+            return refuse("received a round before the addresses of the ranks");
         };
         let named = match round {
             Round::Whole { order, .. } => order.iter().copied().max(),
@@ -202,12 +206,12 @@ impl Rank<'_> {
             Round::AllToAll => None,
         };
         if named.is_some_and(|rank| rank >= world.size()) {
-            return refuse("told to measure with a rank that is not there");
+            return refuse("received a round with an unknown rank");
         }
         if let Round::Table(table) = round {
             let longest = table.lengths.iter().map(|length| length.bytes).max();
             if longest.is_some_and(|bytes| bytes > *MESSAGE_BYTES.end()) {
-                return refuse("told to send longer messages than there can be");
+                return refuse("received a round with too long messages");
             }
         }
         let failed = |error: TesterError| (error.kind(), error.to_string());
@@ -227,7 +231,7 @@ impl Rank<'_> {
                 Some(tester.all_to_all(&mut world).map_err(failed)?)
             }
             (Work::Imb(_), _) | (Work::Linktest(_), Round::Table(_)) => {
-                return refuse("told to measure something else than its job");
+                return refuse("received a round of another kind of run");
             }
             (Work::Linktest(tester), _) => {
                 tester.measure(&mut world, round, tell).map_err(failed)?;

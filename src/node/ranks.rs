@@ -233,7 +233,7 @@ impl RankProcess {
         }
         let mut said = Vec::new();
         let broken = |why: String| {
-            let what = format!("says what is not understood: {why}");
+            let what = format!("sent an invalid message: {why}");
             FromRank::Trouble(Trouble {
                 who: format!("rank {}", self.number),
                 ..Trouble::own(TroubleKind::Bug, what)

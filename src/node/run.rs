@@ -333,7 +333,7 @@ impl Run {
             self.drains += 1;
             self.set_deadline(|deadlines| deadlines.drain_ms);
         } else {
-            self.too_late("blocks under way did not arrive");
+            self.too_late("blocks in transit did not arrive");
         }
     }
 
@@ -366,7 +366,7 @@ impl Run {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
-        let what = format!("{what} in time: {late} not ended");
+        let what = format!("{what} in time: waiting for {late}");
         self.add_trouble(Trouble::own(TroubleKind::Deadline, what));
         self.due_ns = u64::MAX;
     }

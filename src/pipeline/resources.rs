@@ -121,7 +121,7 @@ fn processors(assignment: &Assignment) -> Result<Vec<usize>, Trouble> {
     match named.iter().find(|number| !allowed.contains(number)) {
         None => Ok(named.clone()),
         Some(number) => Err(lacking(format!(
-            "--pin: processor {number} is not among those of this host: {}",
+            "--pin: this host has no processor {number}, it has {}",
             affinity::show_list(&allowed)
         ))),
     }
@@ -320,7 +320,7 @@ impl NodeResources {
         let blocks = OwnBlocks::several(slots, count, block_bytes, large);
         let blocks = blocks.map_err(|error| {
             let bytes = crate::units::show_bytes((slots * count * block_bytes) as u64);
-            let what = format!("cannot have {bytes} of memory: {}", why(&error));
+            let what = format!("cannot allocate {bytes} of memory: {}", why(&error));
             (TroubleKind::Resource, what)
         })?;
         Ok(blocks.into_iter().map(Some).collect())

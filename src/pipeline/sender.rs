@@ -99,7 +99,10 @@ fn make_link<'resources>(
         return Link::new(socket, false, silence).map_err(failure);
     }
     if !bell.sleep_until(deadlines.prepare_ms * 2, || resources.board.book_is_there()) {
-        return Err((TroubleKind::Deadline, "no address book came".to_owned()));
+        return Err((
+            TroubleKind::Deadline,
+            "received no addresses of the receivers".to_owned(),
+        ));
     }
     let hello = LinkHello {
         secret: secret_bytes(&assignment.run.secret),

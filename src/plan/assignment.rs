@@ -74,7 +74,7 @@ pub struct Assignment {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AssignmentError {
     /// Node indices that contradict the number of nodes.
-    #[error("assignment of node {0} of {1}: they do not go together")]
+    #[error("assignment of node {0} of {1}: there is no such node")]
     Nodes(usize, usize),
     /// A number outside of its allowed range.
     #[error("assignment with {number} {what}: from {} to {} are possible", limits.start(), limits.end())]
@@ -244,7 +244,7 @@ pub(crate) mod tests {
             refused(|all| all.rails.clear()),
             refused(|all| all.test.transport = Transport::Shm),
         ];
-        assert_eq!(all[0], "assignment of node 2 of 2: they do not go together");
+        assert_eq!(all[0], "assignment of node 2 of 2: there is no such node");
         assert_eq!(
             all[4],
             "assignment with 0 phases: from 2 to 32 are possible"

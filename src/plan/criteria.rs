@@ -71,7 +71,7 @@ impl Criteria {
             mtu_bytes.map(|mtu| Said {
                 option: "mtu",
                 value: mtu.to_string(),
-                condition: Some(("MTU", format!("{mtu} as ordered"))),
+                condition: Some(("MTU", format!("{mtu} as specified"))),
                 sealed: Vec::new(),
             }),
             (*overhead_bytes > 0).then(|| Said {
@@ -79,7 +79,7 @@ impl Criteria {
                 value: overhead_bytes.to_string(),
                 condition: Some((
                     "tunnel",
-                    format!("{overhead_bytes} bytes more in each frame"),
+                    format!("adds {overhead_bytes} bytes to each frame"),
                 )),
                 sealed: Vec::new(),
             }),
@@ -103,7 +103,7 @@ impl Criteria {
             non_blocking.then(|| Said {
                 option: "fabric",
                 value: "non-blocking".to_owned(),
-                condition: Some(("fabric", "non-blocking as ordered".to_owned())),
+                condition: Some(("fabric", "non-blocking as specified".to_owned())),
                 sealed: vec!["fabric non-blocking".to_owned()],
             }),
             min_rate_bits_per_s.is_none().then(|| Said {

@@ -78,7 +78,7 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<Strin
             several => format!("{several} nodes"),
         };
         format!(
-            "blocks of {now} instead of {usual}, for buffers of {on_host} on {} below {room}",
+            "blocks of {now} instead of {usual}, to keep the buffers of {on_host} on {} below {room}",
             host.name
         )
     })
@@ -387,7 +387,8 @@ mod tests {
         let (kib, note) = block(Some(100));
         assert_eq!(kib, 64, "half of what the processes leave is for buffers");
         let note = note.unwrap();
-        let expected = "blocks of 64 KiB instead of 256 KiB, for buffers of 8 nodes on n1 below ";
+        let expected =
+            "blocks of 64 KiB instead of 256 KiB, to keep the buffers of 8 nodes on n1 below ";
         assert!(note.starts_with(expected), "{note}");
         assert_eq!(block(Some(1)).0, 16, "there is an end to it");
         // The tightest host decides.

@@ -184,7 +184,7 @@ mod tests {
         };
         assert_eq!(
             refused(|all| all.run.node = 2),
-            "assignment of node 2 of 2: they do not go together"
+            "assignment of node 2 of 2: there is no such node"
         );
         let mut one = good.clone();
         of(&mut one, |linktest| linktest.ranks.per_node = 0);

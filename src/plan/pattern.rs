@@ -49,7 +49,7 @@ pub enum PatternError {
         nodes: usize,
     },
     /// A shift by 0, or by the number of nodes or more.
-    #[error("--pattern shift:{by}: from 1 to {}, one less than there are nodes", .nodes.saturating_sub(1))]
+    #[error("--pattern shift:{by}: from 1 to {}, one less than the number of nodes", .nodes.saturating_sub(1))]
     Shift {
         /// Requested shift.
         by: usize,
@@ -61,7 +61,7 @@ pub enum PatternError {
     Nobody(String),
     /// A relay would have no block to pass on, or no link to pass it on to.
     #[error(
-        "--pattern {0}: nodes send and receive on different numbers of links, which relays cannot pass on (use --phases 2)"
+        "--pattern {0}: a node sends on more or fewer links than it receives on, so it cannot relay (use --phases 2)"
     )]
     Uneven(String),
     /// Pairs that are out of order, or that name nodes outside of the run.
@@ -366,7 +366,7 @@ pub(crate) mod tests {
         );
         assert_eq!(
             refused(Pattern::Shift(3), 3, 2),
-            "--pattern shift:3: from 1 to 2, one less than there are nodes"
+            "--pattern shift:3: from 1 to 2, one less than the number of nodes"
         );
         assert_eq!(
             refused(Pattern::Incast(0), 3, 2),
@@ -374,8 +374,8 @@ pub(crate) mod tests {
         );
         assert_eq!(
             refused(Pattern::Incast(2), 3, 3),
-            "--pattern incast:2: nodes send and receive on different numbers of links, \
-             which relays cannot pass on (use --phases 2)"
+            "--pattern incast:2: a node sends on more or fewer links than it receives on, \
+             so it cannot relay (use --phases 2)"
         );
         assert_eq!(
             refused(Pattern::Mesh, 1, 2),

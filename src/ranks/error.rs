@@ -59,7 +59,7 @@ pub(crate) enum RankError {
         expected: u32,
     },
     /// Messages without a matching receive fill the memory.
-    #[error("rank {rank} has sent more than {limit} bytes that nobody receives")]
+    #[error("rank {rank} sent more than {limit} bytes that this rank does not receive")]
     Unasked {
         /// Rank of the sender.
         rank: usize,

@@ -55,7 +55,7 @@ fn read(
     patience: Duration,
 ) -> io::Result<(String, Metadata)> {
     let began = Instant::now();
-    let not_regular = || io::Error::other("it is no regular file");
+    let not_regular = || io::Error::other("it is not a regular file");
     let links = if regular { libc::O_NOFOLLOW } else { 0 };
     // Opening a pipe must not block if no process writes to it.
     let mut file = File::options()
@@ -104,7 +104,7 @@ fn read(
         }
     }
     let text = String::from_utf8(text);
-    let text = text.map_err(|_| io::Error::other("it is no text (UTF-8)"))?;
+    let text = text.map_err(|_| io::Error::other("it is not UTF-8 text"))?;
     Ok((text, about))
 }
 
@@ -120,7 +120,7 @@ mod tests {
             let why = given(Path::new(device), 1 << 20).unwrap_err().to_string();
             assert_eq!(why, "it is longer than 1 MiB", "{device}");
             let why = kept(Path::new(device), 1 << 20).unwrap_err().to_string();
-            assert_eq!(why, "it is no regular file", "{device}");
+            assert_eq!(why, "it is not a regular file", "{device}");
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sparse");
@@ -137,7 +137,7 @@ mod tests {
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert_eq!(given(&link, 100).unwrap(), "x");
         let why = kept(&link, 100).unwrap_err().to_string();
-        assert_eq!(why, "it is no regular file");
+        assert_eq!(why, "it is not a regular file");
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
         let path = folder.path().join("pipe");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let why = kept(&path, 100).unwrap_err().to_string();
-        assert_eq!(why, "it is no regular file");
+        assert_eq!(why, "it is not a regular file");
         let writer = std::thread::spawn({
             let path = path.clone();
             move || {

@@ -44,10 +44,10 @@ const DATA: &str = "data of a task";
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SionError {
     /// The magic word is missing.
-    #[error("no SION file: it does not begin with \"sion\"")]
+    #[error("not a SION file: it does not begin with \"sion\"")]
     Magic,
     /// The file ends too early.
-    #[error("ends at byte {length}, where {what} at byte {at} was expected")]
+    #[error("ends at byte {length}, before {what} at byte {at}")]
     Short {
         /// Item that was expected.
         what: &'static str,
@@ -57,10 +57,10 @@ pub enum SionError {
         length: u64,
     },
     /// The version of the format is not known.
-    #[error("SION format {0} at byte 16, formats {OLDEST} to {FORMAT} are known")]
+    #[error("SION format {0} at byte 16: supported formats are {OLDEST} to {FORMAT}")]
     Format(u32),
     /// A number has an impossible value.
-    #[error("{what} {value} at byte {at} cannot be")]
+    #[error("{what} {value} at byte {at} is impossible")]
     Value {
         /// Name of the number.
         what: &'static str,
@@ -123,7 +123,7 @@ impl Stored {
         let file = bounded::open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() {
-            return Err(std::io::Error::other("no ordinary file"));
+            return Err(std::io::Error::other("not a regular file"));
         }
         let bytes = meta.len();
         Ok(Self { file, bytes })
@@ -507,16 +507,16 @@ mod tests {
         };
         assert_eq!(
             read(b"SION".as_slice()).unwrap_err().to_string(),
-            "no SION file: it does not begin with \"sion\""
+            "not a SION file: it does not begin with \"sion\""
         );
         assert_eq!(
             broken(16, &[9]),
-            "SION format 9 at byte 16, formats 3 to 5 are known"
+            "SION format 9 at byte 16: supported formats are 3 to 5"
         );
-        assert_eq!(broken(20, &[0]), "block size 0 at byte 20 cannot be");
+        assert_eq!(broken(20, &[0]), "block size 0 at byte 20 is impossible");
         assert_eq!(
             broken(24, &[0; 4]),
-            "number of tasks 0 at byte 24 cannot be"
+            "number of tasks 0 at byte 24 is impossible"
         );
         assert_eq!(
             broken(28, &[4]),
@@ -526,28 +526,28 @@ mod tests {
         assert_eq!(
             broken(24, &[0xff, 0xff, 0x01]),
             format!(
-                "ends at byte {}, where table of tasks at byte 1076 was expected",
+                "ends at byte {}, before table of tasks at byte 1076",
                 good.len()
             )
         );
         assert_eq!(
             broken(1092, &[0xff; 8]),
-            "chunk size -1 at byte 1092 cannot be"
+            "chunk size -1 at byte 1092 is impossible"
         );
         let far = broken(1112, &[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
         assert!(
-            far.contains("where blocks of a task at byte 4294967295 was expected"),
+            far.contains("before blocks of a task at byte 4294967295"),
             "{far}"
         );
         // More bytes in a block than its chunk holds.
         let second = 1120 + 11;
         assert_eq!(
             broken(second + 16, &[6]),
-            format!("bytes of a block 6 at byte {} cannot be", second + 16)
+            format!("bytes of a block 6 at byte {} is impossible", second + 16)
         );
         assert_eq!(
             broken(second, &[2]),
-            format!("blocks of a task 2 at byte {second} cannot be")
+            format!("blocks of a task 2 at byte {second} is impossible")
         );
     }
 

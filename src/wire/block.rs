@@ -38,10 +38,10 @@ pub struct BlockHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BlockError {
     /// The magic word is missing.
-    #[error("no header where one was due")]
+    #[error("no block header where one was expected")]
     Magic,
     /// The header has another version.
-    #[error("block header of version {0}, this is version {BLOCK_VERSION}")]
+    #[error("block header of version {0}, expected version {BLOCK_VERSION}")]
     Version(u16),
     /// The header has flags that this version does not know.
     #[error("unknown block flags {0:#06x}")]
@@ -55,7 +55,7 @@ pub enum BlockError {
         limit: u64,
     },
     /// The block belongs to another chain.
-    #[error("it is of node {}'s slot {}, and one of node {}'s slot {} was due", got.0, got.1, due.0, due.1)]
+    #[error("it is of node {}'s slot {}, expected one of node {}'s slot {}", got.0, got.1, due.0, due.1)]
     Origin {
         /// Source node and slot in the header.
         got: (u32, u32),
@@ -63,7 +63,7 @@ pub enum BlockError {
         due: (u32, u32),
     },
     /// The payload was changed on the way.
-    #[error("payload was changed: CRC-32 {got:08x} where {due:08x} was due")]
+    #[error("the payload changed in transit: CRC-32 {got:08x}, expected {due:08x}")]
     Checksum {
         /// Checksum of the payload that arrived.
         got: u32,
@@ -74,7 +74,7 @@ pub enum BlockError {
     #[error("it carries no checksum")]
     NoChecksum,
     /// The block is not the next one.
-    #[error("block {got} came in the place of {due}")]
+    #[error("block {got} arrived instead of block {due}")]
     Sequence {
         /// Received number.
         got: u64,
@@ -212,13 +212,13 @@ mod tests {
         let origin = header.expect_origin((1, 2)).unwrap_err().to_string();
         assert_eq!(
             origin,
-            "it is of node 0's slot 0, and one of node 1's slot 2 was due"
+            "it is of node 0's slot 0, expected one of node 1's slot 2"
         );
         assert_eq!(header.expect_checksum(9), Ok(header));
         let changed = header.expect_checksum(8).unwrap_err().to_string();
         assert_eq!(
             changed,
-            "payload was changed: CRC-32 00000008 where 00000009 was due"
+            "the payload changed in transit: CRC-32 00000008, expected 00000009"
         );
         let bare = BlockHeader {
             checksum: None,

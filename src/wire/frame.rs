@@ -13,7 +13,7 @@ const HEAD_BYTES: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// The channel carries something other than frames.
-    #[error("the control channel carries something that is no frame")]
+    #[error("the control channel carries data that is not a frame")]
     Mark,
     /// The announced length exceeds the limit.
     #[error("sent more than {LIMIT_BYTES} bytes in one message: {0}")]

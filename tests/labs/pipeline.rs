@@ -304,7 +304,7 @@ fn another_build_in_the_cache_is_replaced_and_not_started() {
         .find(|path| path.metadata().is_ok_and(|meta| meta.len() > 1_000_000))
         .expect("a copy");
     let mut bytes = std::fs::read(&copy).expect("readable");
-    let text = b"Loads every port of a switch";
+    let text = b"Tests a network switch under full load";
     let at = bytes
         .windows(text.len())
         .position(|part| part == text)
@@ -576,10 +576,7 @@ fn a_launcher_that_is_killed_or_stopped_leaves_nothing_behind() {
         if signal == nix::sys::signal::Signal::SIGSTOP {
             running.signal(nix::sys::signal::Signal::SIGCONT);
             let finished = running.finish(DEADLINE);
-            let (errors, why) = (
-                &finished.stderr,
-                "nothing came from the launching side for 10 s",
-            );
+            let (errors, why) = (&finished.stderr, "the launching side was silent for 10 s");
             let first = errors.lines().find(|line| line.starts_with("pipebench:"));
             assert!(first.is_some_and(|line| line.ends_with(why)), "{finished}");
             assert_eq!(finished.code(), Some(20), "{finished}");

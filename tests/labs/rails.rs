@@ -265,8 +265,8 @@ fn a_path_that_swallows_large_packets_is_named_with_what_passes() {
             line.contains("->n2: ") || line.contains(" n2->"),
             "{finished}"
         );
-        let words = "passes 1500, not 9000 (larger packets vanish on the way: the MTU of a switch or tunnel between; \
-                     --mss 1460 goes on without them)";
+        let words = "passes 1500, not 9000 (the path drops larger packets: check the MTU of its switches and tunnels; \
+                     --mss 1460 avoids such packets)";
         assert!(line.ends_with(words), "{finished}");
     }
     assert_eq!(record.verdict.word.to_string(), "INVALID");
@@ -328,12 +328,13 @@ fn an_address_of_two_machines_is_named_and_not_a_refused_connection() {
     for host in [1, 3] {
         sh(&lab, host, "ip neigh flush dev eth1");
     }
-    let said = "data address 10.78.0.2 is that of two machines: n2 has it on eth1 (";
+    let said = "two machines have data address 10.78.0.2: n2 has it on eth1 (";
     let (ran, record) = run(&lab, &short);
     assert_eq!(ran.code(), Some(12), "{ran}");
     assert!(ran.stderr.contains(said), "{ran}");
     assert!(
-        ran.stderr.contains("another machine answers for it ("),
+        ran.stderr
+            .contains("gets its answer from another machine ("),
         "{ran}"
     );
     assert!(!ran.stderr.contains("refused"), "{ran}");
@@ -350,7 +351,7 @@ fn an_address_of_two_machines_is_named_and_not_a_refused_connection() {
         3,
         "ip addr del 10.78.0.3/24 dev eth1; ip addr add 10.78.0.2/24 dev eth1",
     );
-    let said = "n3: data address 10.78.0.2 is also that of n2: give one of them another";
+    let said = "n3: data address 10.78.0.2 also belongs to n2: give one of them another address";
     let (ran, _) = run(&lab, &short);
     assert!(ran.stderr.contains(said), "{ran}");
     let checked = lab.run(0, &check, DEADLINE);

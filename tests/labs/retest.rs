@@ -68,7 +68,7 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
         should!(begun.code() == Some(1), "{begun}");
         let (name, measured) = record(&lab, &first);
         // The run prints the estimated time of the second looks before they begin.
-        let told = "suspects are measured alone: 4 measurements, about ";
+        let told = "retesting suspects in isolation: 4 tests, about ";
         let told = begun.stderr.split_once(told);
         let seconds = told.and_then(|(_, rest)| rest.split(' ').next()?.parse::<u32>().ok());
         let looks = measured.tests().iter().skip(2);

@@ -155,7 +155,7 @@ fn a_relay_that_passes_blocks_on_finds_what_was_changed_before_it() {
         let expected = "pipebench: n2: phase 1 relay n1->n2->n1: block ";
         assert!(first.starts_with(expected), "{way:?} {finished}");
         assert!(
-            first.contains("payload was changed: CRC-32"),
+            first.contains("payload changed in transit: CRC-32"),
             "{way:?} {finished}"
         );
     }
@@ -170,7 +170,7 @@ fn a_relay_that_does_nothing_is_not_noticed() {
 #[test]
 fn flipped_dropped_and_repeated_bytes_are_found_and_named_by_link_and_sequence() {
     for (deed, expected) in [
-        (Deed::Flip, "payload was changed: CRC-32"),
+        (Deed::Flip, "payload changed in transit: CRC-32"),
         // Lost or repeated bytes shift all later bytes: the check finds a wrong sum, or no header at the expected place.
         (Deed::Drop, "block"),
         (Deed::Repeat, "block"),

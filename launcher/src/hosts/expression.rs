@@ -69,7 +69,7 @@ fn entries(text: &str) -> Result<Vec<Entry<'_>>, HostListError> {
 }
 
 fn bracket(text: &str, column: usize) -> HostListError {
-    let reason = "bracket without its partner (example: n[01-16,18])";
+    let reason = "unmatched bracket (example: n[01-16,18])";
     Entry { text, column }.bad(text, reason)
 }
 

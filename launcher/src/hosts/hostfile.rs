@@ -157,7 +157,7 @@ mod tests {
             ("n1:2222 port=6", "key 'port': the port is given twice"),
             ("n1 nodes=0", "key 'nodes': bad number '0'"),
             ("n[1-2] nodes=10000", "more than 10000"),
-            ("n[1", "bracket without its partner"),
+            ("n[1", "unmatched bracket"),
         ];
         for (text, expected) in cases {
             let error = error(text);

@@ -175,14 +175,14 @@ impl Dialogue {
                 let text = format!("no folder is usable: {}", self.notes.join("; "));
                 let error = LaunchError::new(Stage::Deploy, text);
                 return Err(Refusal::Failed(
-                    error.hint("name another folder of the host: --remote-dir DIR"),
+                    error.hint("name another folder: --remote-dir DIR"),
                 ));
             }
             Answer::Arch(arch) => {
-                let text = format!("host is {arch}, this executable is {}", self.arch);
+                let text = format!("the host is {arch}, this executable is for {}", self.arch);
                 let error = LaunchError::new(Stage::Deploy, text);
                 return Err(Refusal::Failed(
-                    error.hint("all hosts must be machines of one kind"),
+                    error.hint("all hosts must have the same architecture"),
                 ));
             }
         }
@@ -212,7 +212,7 @@ impl Dialogue {
         const SHOWN_CHARS: usize = 80;
         let shown: String = self.noise().chars().take(SHOWN_CHARS).collect();
         let text = format!(
-            "more than {MAX_NOISE_BYTES} bytes came before the program's first word: '{shown}'"
+            "more than {MAX_NOISE_BYTES} bytes came before the program's first message: '{shown}'"
         );
         LaunchError::new(Stage::Start, text).hint("does a login script of the host print too much?")
     }
@@ -345,7 +345,7 @@ mod tests {
         let error = failed(dialogue.take(format!("{nonce} arch loom\n").as_bytes()));
         assert_eq!(
             error.to_string(),
-            "cannot deploy: host is loom, this executable is abacus (all hosts must be machines of one kind)"
+            "cannot deploy: the host is loom, this executable is for abacus (all hosts must have the same architecture)"
         );
         let (mut dialogue, nonce) = with_shell();
         let error = failed(dialogue.take(

@@ -324,7 +324,7 @@ impl Drive<'_> {
             ),
             State::Starting => (
                 (Stage::Start, self.limits.start),
-                "no first word from the program",
+                "no first message from the program",
             ),
         };
         let now = Instant::now();

@@ -113,8 +113,7 @@ impl Drop for Report {
     /// Sends the last event, even if the host's thread never ran or panicked.
     fn drop(&mut self) {
         if !self.concluded {
-            let text =
-                "the session's thread ended without a word (a bug, or no thread could be started)";
+            let text = "the session's thread ended without a report (a bug, or a failed start of the thread)";
             self.tell(match self.up {
                 true => Event::Ended {
                     status: None,

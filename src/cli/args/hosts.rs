@@ -9,21 +9,21 @@ pub(crate) struct HostWords {
     /// Hosts of the run: n1,n2,n3  n[01-16,18]  rack[1-2]n[1-8]  user@host:port  local:3  auto
     ///
     /// Use it for every run, unless --hostfile names the hosts. `local:3` is three nodes on this machine, without
-    /// SSH. `auto` takes the list of a Slurm or PBS job ($SLURM_JOB_NODELIST, $PBS_NODEFILE). A name twice is two
-    /// nodes. No default. Example: --hosts 'n[01-16]'
+    /// SSH. `auto` takes the host list of a Slurm or PBS job ($SLURM_JOB_NODELIST, $PBS_NODEFILE). Repeat a name for
+    /// two nodes on it. Example: --hosts 'n[01-16]'
     #[arg(long = "hosts", value_name = "HOSTS")]
     pub list: Option<String>,
 
     /// A line per node: name [user=] [port=] [data=] [speed=] [mtu=] [switch=] [switchport=] [group=] [nodes=]
     ///
-    /// Use it when hosts differ, or to say what was ordered: `n07 data=10.1.0.7 speed=100G mtu=9000 switchport=Eth1/7`.
-    /// `#` begins a comment; `slots=` is tolerated. No default. Example: --hostfile cluster.txt
+    /// Use it when hosts differ, or to specify ports: `n07 data=10.1.0.7 speed=100G mtu=9000 switchport=Eth1/7`. `#`
+    /// begins a comment; `slots=` is ignored. Example: --hostfile cluster.txt
     #[arg(long = "hostfile", value_name = "FILE", conflicts_with = "list")]
     pub file: Option<PathBuf>,
 
     /// Hosts to leave out, in the same form as --hosts
     ///
-    /// Use it to leave a host under repair out of a list. No default. Example: -x n07,n[12-14]
+    /// Use it to leave a host under repair out of a list. Example: -x n07,n[12-14]
     #[arg(short = 'x', long, value_name = "HOSTS")]
     pub exclude: Option<String>,
 

@@ -16,12 +16,12 @@ use super::measurement::Measurement;
 use super::sockets::Sockets;
 
 /// What the long help begins with.
-pub(crate) const LONG: &str = "Latencies of all pairs of a fabric from a handful of rounds: from switches, cables and routes a small set of pairs is chosen that says all that \
-    pairs can say, in rounds whose pairs share no cable; they are measured, and what every cable takes and every pair is calculated.\n\n\
-    A fabric is a TOML file (see docs/latency.md). Make one with `generate` or `import`, look at its rounds with `plan`, measure with `run`; later `run --baseline RUN` \
-    or `locate --baseline RUN` tell which cable has become slow.";
+pub(crate) const LONG: &str = "Determines the latencies of all pairs of a fabric in a few rounds. From switches, cables and routes it chooses a small set of pairs that determines all others, \
+    in rounds whose pairs share no cable. It measures these pairs, and calculates the latency of every cable and every pair.\n\n\
+    A fabric is a TOML file (see docs/latency.md). Make one with `generate` or `import`, show its rounds with `plan`, measure with `run`; later `run --baseline RUN` \
+    or `locate --baseline RUN` shows which cable has become slow.";
 
-/// Latencies of all pairs of a fabric from a handful of rounds.
+/// Measure the latencies of all pairs of a fabric in a few rounds.
 #[derive(Debug, Clone, Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct LatencyArguments {
@@ -37,15 +37,15 @@ pub(crate) enum LatencyCommand {
     Generate(GenerateArguments),
     /// Write a description from ibnetdiscover and forwarding tables, or from a table of hosts, switches and ports
     Import(ImportArguments),
-    /// Choose pairs and rounds, and say what they can tell
+    /// Choose pairs and rounds, and print what they can determine
     Plan(PlanArguments),
-    /// Measure a fabric's pairs and calculate what its cables take
+    /// Measure pairs of a fabric and calculate the latency of each cable
     Run(Box<RunArguments>),
-    /// Find slow cables against an earlier run, in four rounds
+    /// Find slow cables in four rounds, compared with an earlier run
     Locate(Box<RunArguments>),
     /// Predict the round trip of every pair from a run
     Pairs(PairsArguments),
-    /// Try plans on random latencies with noise, spikes and slow cables
+    /// Simulate plans with random latencies, noise, spikes and slow cables
     Simulate(SimulateArguments),
 }
 
@@ -60,61 +60,61 @@ pub(crate) struct GenerateArguments {
 
     /// Ports of a switch (fat-tree)
     ///
-    /// 2 (p/2)^q hosts and q times as many cables. Default 12. Example: --ports 36
+    /// 2 (p/2)^q hosts and q times as many cables. Example: --ports 36
     #[arg(long, value_name = "P", default_value_t = 12)]
     pub ports: usize,
 
     /// Levels of switches (fat-tree)
     ///
-    /// Default 3. Example: --levels 2
+    /// Example: --levels 2
     #[arg(long, value_name = "Q", default_value_t = 3)]
     pub levels: u32,
 
     /// Leaf switches (leaf-spine)
     ///
-    /// Default 4. Example: --leaves 16
+    /// Example: --leaves 16
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub leaves: usize,
 
     /// Spine switches (leaf-spine)
     ///
-    /// Default 2. Example: --spines 8
+    /// Example: --spines 8
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub spines: usize,
 
-    /// Hosts of each switch that has some (leaf-spine, dragonfly, slimfly)
+    /// Hosts of each switch that has hosts (leaf-spine, dragonfly, slimfly)
     ///
-    /// Default 4. Example: --hosts-per-switch 16
+    /// Example: --hosts-per-switch 16
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub hosts_per_switch: usize,
 
     /// Switches of a group (dragonfly)
     ///
-    /// Default 4. Example: --group 8
+    /// Example: --group 8
     #[arg(long, value_name = "A", default_value_t = 4)]
     pub group: usize,
 
     /// Global cables of a switch (dragonfly)
     ///
-    /// Default 2. Example: --globals 4
+    /// Example: --globals 4
     #[arg(long, value_name = "H", default_value_t = 2)]
     pub globals: usize,
 
-    /// A prime that leaves 1 when divided by 4 (slimfly)
+    /// A prime with remainder 1 when divided by 4 (slimfly)
     ///
-    /// Default 5. Example: --prime 13
+    /// Example: --prime 13
     #[arg(long, value_name = "Q", default_value_t = 5)]
     pub prime: usize,
 
-    /// How one of several shortest ways is chosen: symmetric, destination-mod, destination-hash or pair-hash
+    /// How one of several shortest paths is selected: symmetric, destination-mod, destination-hash or pair-hash
     ///
-    /// Default symmetric; pair-hash for dragonfly and slimfly. Example: --rule destination-mod
+    /// Default: symmetric; pair-hash for dragonfly and slimfly. Example: --rule destination-mod
     #[arg(long, value_name = "RULE", value_parser = choice::<Rule>(), hide_possible_values = true)]
     pub rule: Option<Rule>,
 
-    /// Where to write it; - is standard output
+    /// File to write; - is standard output
     ///
-    /// Default -. Example: --output fabric.toml
+    /// Example: --output fabric.toml
     #[arg(long, short = 'o', value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
 }
@@ -130,7 +130,7 @@ pub(crate) struct ImportArguments {
 
     /// Forwarding tables, of dump_lfts.sh, ibroute or the subnet manager
     ///
-    /// Without them ways are the shortest ones, by --rule. Example: --tables lfts.txt
+    /// Without them the import takes the shortest paths, selected by --rule. Example: --tables lfts.txt
     #[arg(
         long,
         value_name = "FILE",
@@ -139,9 +139,10 @@ pub(crate) struct ImportArguments {
     )]
     pub tables: Option<PathBuf>,
 
-    /// A table with the columns host, switch, and port, name, class, cost if they are known
+    /// A table with the columns host, switch, and if known port, name, class, cost
     ///
-    /// A line for each cable; one whose host is a switch of another line is a cable between switches. Example: --table ports.csv
+    /// One line per cable; a line whose host is the switch of another line is a cable between switches. Example:
+    /// --table ports.csv
     #[arg(
         long,
         value_name = "FILE",
@@ -150,15 +151,15 @@ pub(crate) struct ImportArguments {
     )]
     pub table: Option<PathBuf>,
 
-    /// How one of several shortest ways is chosen: symmetric, destination-mod, destination-hash or pair-hash
+    /// How one of several shortest paths is selected: symmetric, destination-mod, destination-hash or pair-hash
     ///
-    /// Default destination-mod for ibnetdiscover, else symmetric. Example: --rule pair-hash
+    /// Default: destination-mod for ibnetdiscover, otherwise symmetric. Example: --rule pair-hash
     #[arg(long, value_name = "RULE", value_parser = choice::<Rule>(), hide_possible_values = true)]
     pub rule: Option<Rule>,
 
-    /// Where to write it; - is standard output
+    /// File to write; - is standard output
     ///
-    /// Default -. Example: --output fabric.toml
+    /// Example: --output fabric.toml
     #[arg(long, short = 'o', value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
 }
@@ -166,28 +167,29 @@ pub(crate) struct ImportArguments {
 /// How pairs are chosen.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ChoiceWords {
-    /// Pairs by unknowns: 1 is the fewest, more is less noise
+    /// Pairs per unknown: 1 is the minimum, more pairs mean less noise
     ///
-    /// Half as many pairs again cost three rounds more in a fat tree, and make noise independent of its size. Default 1.5. Example: --redundancy 2
+    /// At 1.5 a fat tree needs three more rounds, and noise does not depend on its size. Example: --redundancy 2
     #[arg(long, value_name = "FACTOR", default_value_t = 1.5)]
     pub redundancy: f64,
 
-    /// How pairs are chosen: rounds, paper or locate
+    /// How to choose pairs: rounds, paper or locate
     ///
-    /// `rounds` chooses a basis together with its rounds. `paper` is the paper's way, to compare with: the first basis in the order of pairs, coloured by
-    /// Welsh and Powell. `locate` covers every cable so that a slow one can be told, in --rounds rounds. Default rounds. Example: --strategy paper
+    /// `rounds` chooses a basis together with its rounds. `paper` is the method of the paper, for comparison: the
+    /// first basis in the order of pairs, coloured by Welsh and Powell. `locate` covers every cable in --rounds
+    /// rounds, so that a slow one can be found. Example: --strategy paper
     #[arg(long, value_name = "NAME", default_value = "rounds", value_parser = choice::<Strategy>(), hide_possible_values = true)]
     pub strategy: Strategy,
 
-    /// A value for each direction of cables between switches
+    /// One value per direction for cables between switches
     ///
-    /// Round trips do not tell all of them apart. Example: --directed
+    /// Round trips cannot separate all of them. Example: --directed
     #[arg(long)]
     pub directed: bool,
 
-    /// Seed of what is drawn
+    /// Seed of random choices
     ///
-    /// Default 1. Example: --plan-seed 7
+    /// Example: --plan-seed 7
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub plan_seed: u64,
 }
@@ -205,21 +207,21 @@ pub(crate) struct PlanArguments {
     #[command(flatten)]
     pub choice: ChoiceWords,
 
-    /// How hard few rounds are searched for: least, usual or most
+    /// How long to search for few rounds: least, usual or most
     ///
-    /// `most` searches for the lower bound, which is often out of reach. Default usual. Example: --effort most
+    /// `most` searches until the lower bound, which often cannot be reached. Example: --effort most
     #[arg(long, value_name = "EFFORT", default_value = "usual", value_parser = choice::<Effort>(), hide_possible_values = true)]
     pub effort: Effort,
 
     /// Rounds of --strategy locate
     ///
-    /// Default 4. Example: --rounds 3
+    /// Example: --rounds 3
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub rounds: usize,
 
-    /// Write the plan; - is standard output
+    /// Write the plan to a file; - is standard output
     ///
-    /// No default. Example: --output plan.toml
+    /// Example: --output plan.toml
     #[arg(long, short = 'o', value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -239,10 +241,10 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub hosts: HostWords,
 
-    /// Which host of the fabric each host is: by name, or in order
+    /// How hosts are assigned to those of the fabric: by name, or in order
     ///
-    /// `name`: hosts are called as in the description (a domain behind the name is ignored). `order`: the first one is the description's first. Default name.
-    /// Example: --map order
+    /// `name`: hosts have the names of the description (the domain after a name is ignored). `order`: the first host
+    /// is the first of the description. Example: --map order
     #[arg(
         long,
         value_name = "HOW",
@@ -250,10 +252,10 @@ pub(crate) struct RunArguments {
         help_heading = "Hosts", value_parser = choice::<HostMap>(), hide_possible_values = true)]
     pub map: HostMap,
 
-    /// A plan that was made before
+    /// A plan made before
     ///
-    /// Hosts that are missing cost it their pairs, and others are added in their place. Without it pairs are chosen for the hosts that are there.
-    /// Example: --plan plan.toml
+    /// The pairs of missing hosts are left out, and others added in their place. Without this option pipebench
+    /// chooses pairs for the hosts that are there. Example: --plan plan.toml
     #[arg(long, value_name = "FILE", help_heading = "Plan")]
     pub plan: Option<PathBuf>,
 
@@ -273,8 +275,8 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub launch: Launch,
 
-    /// What every measurement understands. With --baseline cables are judged by what they took in that run of the same fabric, when all was well;
-    /// without it by the others of their class. Without --folder the run is kept in the current folder.
+    /// What every measurement understands. With --baseline a cable is compared with its latency in that run of the same fabric, when it was healthy;
+    /// without it with the others of its class. Without --folder the folder of the run is in the current folder.
     #[command(flatten)]
     pub results: Measurement,
 }
@@ -283,34 +285,34 @@ pub(crate) struct RunArguments {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Measurement")]
 pub(crate) struct PairWords {
-    /// Messages that each pair bounces, each timed by itself
+    /// Messages that each pair bounces, each timed separately
     ///
-    /// The median and the least are kept. Default 11. Example: --pings 101
+    /// The record keeps their median and minimum. Example: --pings 101
     #[arg(long, value_name = "K", default_value_t = 11)]
     pub pings: usize,
 
-    /// Messages before these
+    /// Warm-up messages before these, not timed
     ///
-    /// Default 3. Example: --warmup-pings 10
+    /// Example: --warmup-pings 10
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub warmup_pings: usize,
 
     /// Bytes of a message
     ///
-    /// Default 8. Example: --size 64
+    /// Example: --size 64
     #[arg(long, value_name = "SIZE", default_value = "8")]
     pub size: String,
 
-    /// What ranks do while nothing moves: auto, spin, yield or sleep
+    /// What ranks do while they wait: auto, spin, yield or sleep
     ///
-    /// `auto` spins while a host has a processor for each rank, and yields otherwise. `sleep` leaves processors to others, and adds 30 to 50 us to each half of
-    /// a round trip. Default auto. Example: --wait sleep
+    /// `auto` spins if a host has a processor for each rank, and yields otherwise. `sleep` frees the processors, and
+    /// adds 30 to 50 us to each half of a round trip. Example: --wait sleep
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = choice::<Wait>(), hide_possible_values = true)]
     pub wait: Wait,
 
-    /// Pairs that were not planned and are measured to see how close predictions come
+    /// Unplanned pairs to measure, to check the predictions
     ///
-    /// Default 16. Example: --checks 0
+    /// Example: --checks 0
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub checks: usize,
 }
@@ -326,19 +328,19 @@ pub(crate) struct PairsArguments {
 
     /// Folder with runs
     ///
-    /// Default: the current one. Example: --folder runs
+    /// Example: --folder runs
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
 
-    /// A line for each pair: two hosts and their round trip in microseconds; - is standard output
+    /// Write a line per pair: two hosts and their round trip in microseconds; - is standard output
     ///
     /// Example: --csv pairs.csv
     #[arg(long, value_name = "FILE", required_unless_present = "matrix")]
     pub csv: Option<PathBuf>,
 
-    /// All round trips in microseconds as a matrix of 32-bit numbers, in the format of NumPy (.npy)
+    /// Write all round trips in microseconds as a matrix of 32-bit numbers, in the format of NumPy (.npy)
     ///
-    /// Rows and columns are the fabric's hosts in their order. Example: --matrix pairs.npy
+    /// Rows and columns are the hosts of the fabric, in their order. Example: --matrix pairs.npy
     #[arg(long, value_name = "FILE")]
     pub matrix: Option<PathBuf>,
 }
@@ -352,9 +354,9 @@ pub(crate) struct SimulateArguments {
     #[arg(value_name = "FABRIC")]
     pub fabric: PathBuf,
 
-    /// Pairs by unknowns; several, separated by commas
+    /// Pairs per unknown; several, separated by commas
     ///
-    /// Default 1,1.5,2. Example: --redundancy 1.5,4
+    /// Example: --redundancy 1.5,4
     #[arg(
         long,
         value_name = "FACTORS",
@@ -363,9 +365,9 @@ pub(crate) struct SimulateArguments {
     )]
     pub redundancy: Vec<f64>,
 
-    /// Samples of a pair, of which the median is taken; several, separated by commas
+    /// Samples of a pair, whose median counts; several, separated by commas
     ///
-    /// Default 1,10,100. Example: --pings 11
+    /// Example: --pings 11
     #[arg(
         long,
         value_name = "K",
@@ -376,7 +378,7 @@ pub(crate) struct SimulateArguments {
 
     /// Latency of a cable of each class, in any unit
     ///
-    /// Default 400,150,250. Example: --latency 500,100
+    /// Example: --latency 500,100
     #[arg(
         long,
         value_name = "VALUES",
@@ -385,55 +387,55 @@ pub(crate) struct SimulateArguments {
     )]
     pub latency: Vec<f64>,
 
-    /// Cables of a class differ by up to so many percent
+    /// Largest difference between cables of a class, in percent
     ///
-    /// Default 2. Example: --spread 100
+    /// Example: --spread 100
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
     pub spread: f64,
 
     /// Noise of a sample, in percent of the round trip
     ///
-    /// Default 1. Example: --noise 0
+    /// Example: --noise 0
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub noise: f64,
 
-    /// Samples with a spike, in percent; its mean is half of a round trip
+    /// Samples with a spike, in percent; the mean spike is half a round trip
     ///
-    /// Default 2. Example: --spikes 0
+    /// Example: --spikes 0
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
     pub spikes: f64,
 
-    /// How much longer a slowed cable takes, in percent
+    /// How much slower a slow cable is, in percent
     ///
-    /// Default 20. Example: --slower 50
+    /// Example: --slower 50
     #[arg(long, value_name = "PERCENT", default_value_t = 20.0)]
     pub slower: f64,
 
     /// Cables that are slow at the same time
     ///
-    /// Default 1. Example: --slowed 3
+    /// Example: --slowed 3
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub slowed: usize,
 
     /// Trials of each kind
     ///
-    /// Default 20. Example: --trials 60
+    /// Example: --trials 60
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub trials: usize,
 
-    /// Rounds of locating plans, which are tried, too; several, separated by commas
+    /// Rounds of locating plans to simulate, too; several, separated by commas
     ///
     /// Default: none. Example: --locate 2,3,4,5
     #[arg(long, value_name = "ROUNDS", value_delimiter = ',')]
     pub locate: Vec<usize>,
 
-    /// Every pair as it was set and as it was calculated, for the first plan; - is standard output
+    /// Write every pair as set and as calculated, for the first plan; - is standard output
     ///
     /// Example: --pairs pairs.csv
     #[arg(long, value_name = "FILE")]
     pub pairs: Option<PathBuf>,
 
-    /// Every cable as it was set and as it was calculated, for the first plan; - is standard output
+    /// Write every cable as set and as calculated, for the first plan; - is standard output
     ///
     /// Example: --cables cables.csv
     #[arg(long, value_name = "FILE")]
@@ -441,7 +443,7 @@ pub(crate) struct SimulateArguments {
 
     /// Seed
     ///
-    /// Default 1. Example: --seed 7
+    /// Example: --seed 7
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
 }

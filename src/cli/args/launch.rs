@@ -8,20 +8,20 @@ use std::path::PathBuf;
 pub(crate) struct Launch {
     /// Any remote-shell command instead of the built-in SSH; %h is the host, %p its port
     ///
-    /// Use it for `srun`, a jump host or a wrapper of the site. Without %h the host is appended.
-    /// No default. Example: --rsh 'ssh -J gw'  or  --rsh 'srun -w %h'
+    /// Use it for `srun`, a jump host or a wrapper of the site. Without %h the host is appended. Example: --rsh 'ssh
+    /// -J gw' or --rsh 'srun -w %h'
     #[arg(long, value_name = "CMD")]
     pub rsh: Option<String>,
 
     /// User to log in as
     ///
-    /// Default: that of ~/.ssh/config, else your own. Example: --user bench
+    /// Default: the user of ~/.ssh/config, otherwise yours. Example: --user bench
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
 
-    /// Private key file; may be given more than once
+    /// Private key file; may be repeated
     ///
-    /// A passphrase is asked for once, before any host is contacted. Default: the agent, then the keys of
+    /// pipebench asks for a passphrase once, before it contacts any host. Default: the agent, then the keys of
     /// ~/.ssh. Example: --identity ~/.ssh/bench
     #[arg(long, short = 'i', value_name = "FILE")]
     pub identity: Vec<PathBuf>,
@@ -38,22 +38,23 @@ pub(crate) struct Launch {
     #[arg(long)]
     pub ask_password: bool,
 
-    /// Hosts that are started at the same time
+    /// Hosts to start at the same time
     ///
-    /// A jump host with MaxStartups 10 wants 8. Default 32. Example: --fanout 8
+    /// Use 8 behind a jump host with MaxStartups 10. Example: --fanout 8
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub fanout: usize,
 
-    /// Deadline of a stage; may be given more than once
+    /// Deadline of a stage; may be repeated
     ///
-    /// Stages: resolve 5s, connect 10s, authenticate 20s, deploy 120s, start 20s, prepare 30s, hello 2s (of a link), silence 10s,
-    /// drain 30s, collect 10s, volume 24h; and clocks 60s, from one measurement of the clocks to the next. Example: --deadline connect=30s,deploy=5m
+    /// Stages: resolve 5s, connect 10s, authenticate 20s, deploy 120s, start 20s, prepare 30s, hello 2s (of a link),
+    /// silence 10s, drain 30s, collect 10s, volume 24h; and clocks 60s, from one measurement of the clocks to the
+    /// next. Example: --deadline connect=30s,deploy=5m
     #[arg(long, value_name = "STAGE=TIME", value_delimiter = ',')]
     pub deadline: Vec<String>,
 
     /// Folder on the hosts for the executable
     ///
-    /// Default: ~/.cache/pipebench, else /var/tmp or /tmp. Example: --remote-dir /scratch/bench
+    /// Default: ~/.cache/pipebench, otherwise /var/tmp or /tmp. Example: --remote-dir /scratch/bench
     #[arg(long, value_name = "DIR")]
     pub remote_dir: Option<String>,
 }

@@ -14,13 +14,13 @@ use super::sockets::Sockets;
 
 /// What the long help begins with.
 pub(crate) const LONG: &str = "Measures the links between all pairs of ranks, as LinkTest does, without MPI: many pairs at the same time, each in both directions, step by step \
-    until all have met; then the slowest ones once more, alone. Any number of ranks from 2 on; with an odd one, one rests in each step.\n\n\
-    The options are LinkTest's, and so are the lines that it prints and the file that it writes (a SION container, as of LinkTest 2.1.16). `pipebench linktest show FILE` \
-    and `export FILE` read such files, whoever wrote them.\n\n\
-    Times are seconds per message: (t1-t0)/2n where messages are bounced n times, (t1-t0)/n where they go one way. Bandwidths are bytes of a message, of both of them \
-    with --bidirectional, by that time, in binary units.";
+    until every pair has run; then it retests the slowest links one by one. Any number of ranks from 2 works; with an odd number, one rank rests in each step.\n\n\
+    Options, printed lines and result file are those of LinkTest 2.1.16 (the file is a SION container). `pipebench linktest show FILE` \
+    and `export FILE` read such files, also those that LinkTest wrote.\n\n\
+    Times are seconds per message: (t1-t0)/2n where messages bounce n times, (t1-t0)/n where they go one way. Bandwidths are the bytes of a message (with --bidirectional \
+    of both messages) divided by that time, in binary units.";
 
-/// Measure every pair of links, in LinkTest's patterns and file, without MPI.
+/// Measure the link of every pair of ranks with LinkTest's patterns and result file, without MPI.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_version_flag = true)]
 pub(crate) struct LinktestArguments {
@@ -61,28 +61,28 @@ pub(crate) struct LinktestArguments {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "LinkTest")]
 pub(crate) struct LinktestWords {
-    /// What links are made of: tcp, unix or auto
+    /// Transport of links: tcp, unix or auto
     ///
-    /// `auto` is TCP between nodes and Unix-domain sockets within a node. LinkTest's other transports (mpi, ucp, ibverbs, psm2,
-    /// cuda) are taken for auto, with a note. Default auto. Example: --mode tcp
+    /// `auto` uses TCP between nodes and Unix-domain sockets within a node. pipebench takes LinkTest's other
+    /// transports (mpi, ucp, ibverbs, psm2, cuda) as auto, and a note says so. Example: --mode tcp
     #[arg(long, short = 'm', value_name = "MODE", default_value = "auto", value_parser = choice::<Mode>(), hide_possible_values = true)]
     pub mode: Mode,
 
-    /// Messages before those that are timed, for each measurement
+    /// Warm-up messages of each measurement, not timed
     ///
-    /// Default 3. Example: -w 10
+    /// Example: -w 10
     #[arg(long, short = 'w', value_name = "N", default_value_t = 3)]
     pub num_warmup_messages: usize,
 
-    /// Messages that are timed
+    /// Timed messages
     ///
-    /// Default 25. Example: -n 100
+    /// Example: -n 100
     #[arg(long, short = 'n', value_name = "N", default_value_t = 25)]
     pub num_messages: usize,
 
     /// Bytes of a message (1048576, 1M)
     ///
-    /// Default 1M. Example: -s 16777216
+    /// Example: -s 16777216
     #[arg(long, short = 's', value_name = "SIZE", default_value = "1M")]
     pub size_messages: String,
 
@@ -98,7 +98,8 @@ pub(crate) struct LinktestWords {
 
     /// Messages go one way, and a receipt comes back at the end
     ///
-    /// Tells a slow direction from the other one. Without either, a message is bounced (semidirectional). Example: --unidirectional
+    /// It shows which direction is slow. With neither option a message bounces (semidirectional). Example:
+    /// --unidirectional
     #[arg(long, aliases = ["unidirection", "unidir"])]
     pub unidirectional: bool,
 
@@ -110,31 +111,32 @@ pub(crate) struct LinktestWords {
 
     /// One pair at a time
     ///
-    /// Free of each other's load, and slower by half the number of ranks. Example: --serial-tests
+    /// Pairs do not load each other; the measurement takes longer by half the number of ranks. Example:
+    /// --serial-tests
     #[arg(long, aliases = ["serial", "serial-testing"])]
     pub serial_tests: bool,
 
-    /// Measure all to all, too: each rank to every other one at the same time
+    /// Also measure all to all: each rank to every other rank at the same time
     ///
     /// Example: --all-to-all
     #[arg(long, alias = "alltoall")]
     pub all_to_all: bool,
 
-    /// Slowest links to measure again, one by one
+    /// Slowest links to retest, one by one
     ///
-    /// Default 10. Example: --num-slowest 20
+    /// Example: --num-slowest 20
     #[arg(long, value_name = "K", default_value_t = 10)]
     pub num_slowest: usize,
 
-    /// Measure everything at least so often
+    /// Least number of iterations of the whole measurement
     ///
-    /// Default 1. Example: --min-iterations 5
+    /// Example: --min-iterations 5
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub min_iterations: u64,
 
-    /// Measure everything again until so much time has passed, in seconds
+    /// Repeat the whole measurement until this time has passed, in seconds
     ///
-    /// From the first message on, with all that lies between measurements. Default 0. Example: --min-runtime 60
+    /// The time runs from the first message on, and includes the time between measurements. Example: --min-runtime 60
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub min_runtime: f64,
 
@@ -146,35 +148,36 @@ pub(crate) struct LinktestWords {
 
     /// Seed of the order of steps
     ///
-    /// Default 9876543210. Example: --seed-randomize-steps 7
+    /// Example: --seed-randomize-steps 7
     #[arg(long, value_name = "SEED", default_value_t = 9_876_543_210)]
     pub seed_randomize_steps: u64,
 
-    /// Measure everything with so many random orders of the ranks
+    /// Repeat the whole measurement with this number of random orders of the ranks
     ///
-    /// Others are neighbours then, and meet at the same time. Default 0: their natural order. Example: --num-randomize-tasks 3
+    /// Each order makes other ranks neighbours, and other pairs run at the same time. 0 keeps the natural order.
+    /// Example: --num-randomize-tasks 3
     #[arg(long, value_name = "M", default_value_t = 0)]
     pub num_randomize_tasks: u64,
 
     /// Seed of the orders of the ranks
     ///
-    /// Default 29876. Example: --seed-randomize-tasks 7
+    /// Example: --seed-randomize-tasks 7
     #[arg(long, value_name = "SEED", default_value_t = 29_876)]
     pub seed_randomize_tasks: u64,
 
-    /// Several buffers that messages take turns in
+    /// Send messages from several buffers in turn
     ///
-    /// As many as --num-multi-buffer says, else 2. Example: --multi-buffer
+    /// Their number is --num-multi-buffer, or 2 without it. Example: --multi-buffer
     #[arg(long)]
     pub multi_buffer: bool,
 
-    /// How many buffers messages take turns in
+    /// Number of buffers that messages use in turn
     ///
-    /// Default 1. Example: --num-multi-buffer 8
+    /// 0 is one buffer, or two with --multi-buffer. Example: --num-multi-buffer 8
     #[arg(long, value_name = "K", default_value_t = 0)]
     pub num_multi_buffer: usize,
 
-    /// Random contents instead of one byte throughout
+    /// Fill buffers with random contents instead of one byte value
     ///
     /// Example: --randomize-buffers
     #[arg(long)]
@@ -182,19 +185,19 @@ pub(crate) struct LinktestWords {
 
     /// Seed of the contents
     ///
-    /// Default 1234567890. Example: --seed-randomize-buffers 7
+    /// Example: --seed-randomize-buffers 7
     #[arg(long, value_name = "SEED", default_value_t = 1_234_567_890)]
     pub seed_randomize_buffers: u64,
 
-    /// Compare what arrived with what was sent, behind each measurement
+    /// Compare received with sent bytes after each measurement
     ///
-    /// Outside of the clock. Example: --check-buffers
+    /// The timed part does not include it. Example: --check-buffers
     #[arg(long)]
     pub check_buffers: bool,
 
-    /// The result file
+    /// Result file
     ///
-    /// Several iterations have a file each, NAME_i000 and so on. Default pingpong_results_bin.sion. Example: -o links.sion
+    /// With several iterations each has a file, NAME_i000 and so on. Example: -o links.sion
     #[arg(
         long,
         short = 'o',
@@ -209,7 +212,7 @@ pub(crate) struct LinktestWords {
     #[arg(long)]
     pub no_sion_file: bool,
 
-    /// Accepted, and without effect: the launching side writes the file
+    /// Accepted without effect: the launching side writes the file
     ///
     /// Example: --parallel-sion-file
     #[arg(long)]
@@ -217,7 +220,7 @@ pub(crate) struct LinktestWords {
 
     /// How message buffers are allocated: DEFAULT
     ///
-    /// For job scripts that name it; others are LinkTest's alone. Default DEFAULT. Example: --memory-buffer-allocator DEFAULT
+    /// For job scripts that set it; only LinkTest has other values. Example: --memory-buffer-allocator DEFAULT
     #[arg(
         long,
         value_name = "KIND",
@@ -228,7 +231,7 @@ pub(crate) struct LinktestWords {
     )]
     pub memory_buffer_allocator: String,
 
-    /// Refused: messages go from and to the memory of hosts
+    /// Refused: messages use the main memory of hosts
     ///
     /// Example: leave --use-gpu-memory out
     #[arg(long)]
@@ -236,7 +239,7 @@ pub(crate) struct LinktestWords {
 
     /// Print the version
     ///
-    /// As LinkTest does with -v. Example: pipebench linktest -v
+    /// LinkTest also prints it with -v. Example: pipebench linktest -v
     #[arg(long, short = 'v')]
     pub version: bool,
 }
@@ -244,29 +247,29 @@ pub(crate) struct LinktestWords {
 /// What can be done with result files.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum FileCommand {
-    /// Show what a result file says
+    /// Show the contents of a result file
     Show {
-        /// The file
+        /// Result file
         ///
         /// Example: pipebench linktest show pingpong_results_bin.sion
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Write what a result file says as a table or as JSON
+    /// Write the contents of a result file as a table or as JSON
     Export {
-        /// The file
+        /// Result file
         ///
         /// Example: pipebench linktest export pingpong_results_bin.sion --csv -
         #[arg(value_name = "FILE")]
         file: PathBuf,
 
-        /// Every link of every set as a table; - is standard output
+        /// Write every link of every set as a table; - is standard output
         ///
         /// Example: --csv links.csv
         #[arg(long, value_name = "FILE")]
         csv: Option<PathBuf>,
 
-        /// Everything that stands in it; - is standard output
+        /// Write the whole contents; - is standard output
         ///
         /// Example: --json links.json
         #[arg(long, value_name = "FILE")]

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Measurement {
-    /// Go on without hosts that cannot be reached or are lost
+    /// Continue without hosts that cannot be reached or are lost
     ///
-    /// They cost their rows, the others run; the summary counts them. At least two must be left. Without it, the first
-    /// failure ends the run. Ranks go on only without hosts that are lost before they measure; latencies always do so.
-    /// Example: --keep-going
+    /// They are left out and the rest run; the summary counts them. At least two must remain. Without this option the
+    /// first failure ends the run. Ranks continue without a host only if it is lost before they measure; latencies
+    /// always continue. Example: --keep-going
     #[arg(long, help_heading = "Launch")]
     pub keep_going: bool,
 
@@ -22,7 +22,7 @@ pub(crate) struct Measurement {
 
     /// Write the record of the run; - is standard output
     ///
-    /// With - everything else goes to standard error. Example: --json run.json
+    /// With - everything else is printed on standard error. Example: --json run.json
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
@@ -39,30 +39,29 @@ pub(crate) struct Measurement {
     #[arg(long)]
     pub fail_unless_judged: bool,
 
-    /// Keep record, table and summary in a folder of the run below DIR
+    /// Write record, table and summary to a folder of the run in DIR
     ///
-    /// While the run goes on a journal grows there, so that a launching host that dies leaves evidence.
-    /// Example: --folder results
+    /// During the run a journal grows there, which survives a crash of the launching host. Example: --folder results
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
 
-    /// An earlier run of the same kind to compare with when this one has ended
+    /// An earlier run of the same kind to compare this one with
     ///
-    /// A record, the folder of a run, or the beginning of a run's name in the folder of --folder. No default.
-    /// Example: --baseline results/pb-20261101-090000-3f9a1c
+    /// A record, the folder of a run, or the beginning of a run's name in the folder of --folder. Example: --baseline
+    /// results/pb-20261101-090000-3f9a1c
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<String>,
 
-    /// Go on with a run that broke off, after its last whole test, round or table
+    /// Resume an aborted run after its last completed test, round or table
     ///
-    /// A record, the folder of a run, or the beginning of a run's name in the folder of --folder. Hosts, options and executable must
-    /// be those of that run. Latencies are measured in one go. No default. Example: --resume pb-20261121
+    /// A record, the folder of a run, or the beginning of a run's name in the folder of --folder. Hosts, options and
+    /// executable must equal those of that run. A latency run cannot be resumed. Example: --resume pb-20261121
     #[arg(long, value_name = "RUN")]
     pub resume: Option<String>,
 
-    /// Print the result only
+    /// Print only the result
     ///
-    /// Neither options, hosts, notices nor progress. Example: --quiet
+    /// No options, hosts, notices or progress. Example: --quiet
     #[arg(long, short = 'q')]
     pub quiet: bool,
 

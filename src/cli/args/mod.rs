@@ -48,16 +48,16 @@ use crate::controller::Hold;
 use crate::exit;
 use crate::plan::{Coupling, Datapath, Profile, Transport, Verify};
 
-/// Loads every port of a switch at once from ordinary hosts over ordinary sockets.
+/// Tests a network switch under full load from ordinary hosts over TCP.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "pipebench",
     version,
-    about = "Loads every port of a switch at once from ordinary hosts over ordinary sockets",
-    long_about = "Loads every port of a switch at once from ordinary hosts over ordinary sockets.\n\n\
-        One command starts a node on every host over SSH (the executable carries itself there), links every node \
-        with every other through P phases, streams data and tells what each port carried, and which links limit. \
-        Nothing but a cached copy of the executable stays on the hosts: no MPI, no daemon, no root.",
+    about = "Tests a network switch under full load from ordinary hosts over TCP",
+    long_about = "Tests a network switch under full load: every port, both directions, at once, from ordinary Linux hosts over TCP.\n\n\
+        One command starts a node on every host over SSH (the executable copies itself there), links every node \
+        with every other through P phases, streams data, and reports what each port carries and which links limit it. \
+        The hosts need no MPI, no daemon and no root. Only a cached copy of the executable stays on them.",
     args_conflicts_with_subcommands = true,
     disable_version_flag = true,
     max_term_width = 110
@@ -71,9 +71,9 @@ pub(crate) struct Arguments {
     #[arg(long, short = 'V')]
     pub version: bool,
 
-    /// With --version: commit, compiler, digest and the licences of all that is built in
+    /// With --version: also print commit, compiler, SHA-256 and third-party licences
     ///
-    /// Use it to tell whether two hosts have the same build. Example: pipebench --version --verbose
+    /// Use it to compare the builds of two hosts. Example: pipebench --version --verbose
     #[arg(long, requires = "version")]
     pub verbose: bool,
 
@@ -93,8 +93,8 @@ pub(crate) struct PlainArguments {
 
     /// Phases of the pipeline on every node, at least 2
     ///
-    /// 2 tells the direction of a fault (source to sink); 3 and more pass every block on and load the switch as a
-    /// relay would. Default 2. Example: --phases 3
+    /// Use 2, source and sink, to find the direction of a fault. With 3 or more, the phases between source and sink
+    /// relay every block, which loads the switch as a relay would. Example: --phases 3
     #[arg(
         long,
         short = 'p',
@@ -104,12 +104,12 @@ pub(crate) struct PlainArguments {
     )]
     pub phases: usize,
 
-    /// How thorough to be: quick, acceptance or soak
+    /// Set of tests: quick, acceptance or soak
     ///
-    /// `quick` is one test of the given shape, a screening. `acceptance` is what one signs on: every permutation for 30 s,
-    /// each of them again for 10 s held to 95 % to look for losses, and the mesh three times for 60 s; with --time
-    /// shorter, and said so. `soak` is the mesh for 24 h. See --dry-run for how long that takes. Default quick.
-    /// Example: --profile acceptance
+    /// `quick` is one test of the given shape, a screening. `acceptance` is an acceptance test: every permutation for
+    /// 30 s, each again for 10 s at 95 % of the ceiling to detect loss, and the mesh three times for 60 s; --time
+    /// shortens it, and the report says so. `soak` is the mesh for 24 h. --dry-run prints the duration. Example:
+    /// --profile acceptance
     #[arg(
         long,
         value_name = "quick|acceptance|soak",
@@ -117,14 +117,15 @@ pub(crate) struct PlainArguments {
         help_heading = "Shape", value_parser = choice::<Profile>(), hide_possible_values = true)]
     pub profile: Profile,
 
-    /// Which nodes send to which, or a file that says so
+    /// Which nodes send to which: a pattern, or a file with pairs
     ///
-    /// `all-to-all` is the pipeline's own, every node to every node and itself; `mesh` leaves itself out. Permutations,
-    /// in which each port carries one pair each way: `ring`, `shift:K`, and `rotate`, all of them one after the
-    /// other. `bisection` loads two halves against each other, `bisection:one-way` from the first half to the second;
-    /// `pairs` goes both ways between neighbours. With two phases only: `incast:K`, K nodes to the first one; `outcast:K`, the
-    /// reverse; `hol`, in which A sends to C and D at half of its rate each and B to D at full rate, and A to C must
-    /// not suffer. A FILE has a line `FROM TO [RATE]` for each pair. Default all-to-all. Example: --pattern rotate
+    /// `all-to-all` is the pipeline's own: every node sends to every node and to itself; `mesh` leaves itself out.
+    /// Permutations give each port one pair in each direction: `ring`, `shift:K`, and `rotate`, which runs all of
+    /// them one after the other. `bisection` loads two halves against each other, `bisection:one-way` from the first
+    /// half to the second; `pairs` loads both directions between neighbours. With two phases only: `incast:K`, K
+    /// nodes send to the first one; `outcast:K`, the reverse; `hol`, A sends to C and D at half of its rate each and
+    /// B sends to D at full rate: A to C must not slow down. A FILE has one line `FROM TO [RATE]` per pair. Example:
+    /// --pattern rotate
     #[arg(
         long,
         value_name = "PATTERN|FILE",
@@ -135,24 +136,24 @@ pub(crate) struct PlainArguments {
 
     /// Links per pair of nodes and rail
     ///
-    /// Use more where one TCP connection does not fill the port, or where paths are chosen by hashing (several uplinks).
-    /// Default 1; more by itself where a port has less than one connection for each 25 Gbit/s of its speed, or than four for each
-    /// member of a bond. Example: --streams 4
+    /// Use more where one TCP connection does not fill the port, or where hashing selects the path (several uplinks).
+    /// Default: 1, or more where a port would have fewer than one connection per 25 Gbit/s of its speed, or fewer
+    /// than four per member of a bond. Example: --streams 4
     #[arg(long, value_name = "K", help_heading = "Shape")]
     pub streams: Option<usize>,
 
     /// Payload of a block, in bytes (64K, 1MiB)
     ///
-    /// Copies are cheapest while they stay in the cache, pages are cheaper in large blocks; 16 KiB halves the rate. Default
-    /// 256K, or 1M with --datapath zerocopy; half of it, and so on, until the buffers of all nodes of a host take no more
-    /// than 1.5 GiB, or half of what it has left. Example: --block-size 1M
+    /// Small blocks stay in the CPU cache, where copies cost least; large blocks lower the cost of passing pages; 16
+    /// KiB halves the rate. Default: 256K, or 1M with --datapath zerocopy; pipebench halves it until the buffers of
+    /// all nodes of a host need at most 1.5 GiB and at most half of the host's free memory. Example: --block-size 1M
     #[arg(long, value_name = "SIZE", help_heading = "Shape")]
     pub block_size: Option<String>,
 
     /// What a sender waits for: its own block, or the whole buffer
     ///
     /// `block` lets every chain of links run at its own pace. `buffer` is the original benchmark: all links run at
-    /// the pace of the slowest. Default block. Example: --coupling buffer
+    /// the pace of the slowest. Example: --coupling buffer
     #[arg(
         long,
         value_name = "block|buffer",
@@ -162,8 +163,8 @@ pub(crate) struct PlainArguments {
 
     /// Where blocks come from: memory, or a file of each node
     ///
-    /// With a file the run is as long as the longest one; nodes whose file is at its end send empty blocks. `%n` in
-    /// the name is the node's label. Default memory. Example: --source /scratch/data-%n
+    /// With a file the run lasts as long as the longest file; a node whose file has ended sends empty blocks. `%n` in
+    /// the name is the node's label. Example: --source /scratch/data-%n
     #[arg(
         long,
         value_name = "memory|FILE",
@@ -174,8 +175,8 @@ pub(crate) struct PlainArguments {
 
     /// Where blocks go: memory, a file of each node, or discard
     ///
-    /// With an odd number of phases every node's file comes back to it byte for byte. `discard` counts blocks and
-    /// never copies them. Default memory. Example: --sink /scratch/copy-%n
+    /// With an odd number of phases each node gets its own file back, byte for byte. `discard` counts blocks and
+    /// never copies them. Example: --sink /scratch/copy-%n
     #[arg(
         long,
         value_name = "memory|FILE|discard",
@@ -186,8 +187,8 @@ pub(crate) struct PlainArguments {
 
     /// Which blocks receivers check against their checksum: none, sample (1 in 16) or full
     ///
-    /// Sequence and origin of every block are always checked. Full costs 2 to 5 % of the CPU time, sample next to none.
-    /// Default none. Example: --verify full
+    /// Receivers always check sequence and origin of every block. Full costs about a tenth more CPU time with
+    /// --datapath copy and a third more with zerocopy; sample costs next to nothing. Example: --verify full
     #[arg(
         long,
         value_name = "none|sample|full",
@@ -195,10 +196,10 @@ pub(crate) struct PlainArguments {
         help_heading = "Shape", value_parser = choice::<Verify>(), hide_possible_values = true)]
     pub verify: Verify,
 
-    /// What links are made of: auto, tcp or unix
+    /// Transport of links: auto, tcp or unix
     ///
-    /// `auto` is TCP between nodes and Unix-domain sockets within a node; `tcp` is TCP everywhere; `unix` needs
-    /// all nodes on one machine. Default auto. Example: --transport tcp
+    /// `auto` uses TCP between nodes and Unix-domain sockets within a node; `tcp` uses TCP everywhere; `unix` needs
+    /// all nodes on one machine. Example: --transport tcp
     #[arg(
         long,
         value_name = "auto|tcp|unix",
@@ -208,9 +209,9 @@ pub(crate) struct PlainArguments {
 
     /// How payload moves: copy or zerocopy
     ///
-    /// copy reads and writes every block at both ends of each link. zerocopy sends pages from memory, and phases between
-    /// source and sink pass pages from link to link without a look at payload (with --verify they look, and pass them on);
-    /// it needs a third to two thirds of the CPU time. Default copy. Example: --datapath zerocopy
+    /// `copy` reads and writes every block at both ends of each link. `zerocopy` sends pages from memory, and phases
+    /// between source and sink pass pages from link to link without reading the payload (with --verify they read it,
+    /// and still pass the pages); it needs a third to two thirds of the CPU time of copy. Example: --datapath zerocopy
     #[arg(
         long,
         value_name = "PATH",
@@ -218,12 +219,13 @@ pub(crate) struct PlainArguments {
         help_heading = "Shape", value_parser = choice::<Datapath>(), hide_possible_values = true)]
     pub datapath: Datapath,
 
-    /// Who serves links: auto, peer, slot or shared
+    /// Which processes serve links: auto, peer, slot or shared
     ///
-    /// peer is a process for each end of a link. slot is one for each slot: in the phases between source and sink it copies
-    /// block after block from one link to the next. shared is one process for all links of a phase. auto takes shared above
-    /// 1024 link ends on a host (256 where several nodes share it and slot does not apply), slot where a host has two such
-    /// relays or more for each of its processors, and peer elsewhere. Default auto. Example: --workers shared
+    /// `peer` is one process per end of a link. `slot` is one process per slot: in the phases between source and sink
+    /// it copies block after block from one link to the next. `shared` is one process for all links of a phase.
+    /// `auto` selects shared above 1024 link ends on a host (256 where several nodes share it and slot does not
+    /// apply), slot where a host has two or more such relays per processor, and peer elsewhere. Example: --workers
+    /// shared
     #[arg(
         long,
         value_name = "WHO",
@@ -231,17 +233,17 @@ pub(crate) struct PlainArguments {
         help_heading = "Shape", value_parser = choice::<AskedWorkers>(), hide_possible_values = true)]
     pub workers: AskedWorkers,
 
-    /// Shared buffers of large pages that are reserved on the hosts
+    /// Place shared buffers in huge pages that the hosts have reserved
     ///
-    /// Use it where `sysctl vm.nr_hugepages` reserved some; a host without enough of them uses ordinary pages, and a note
-    /// says so. Example: --huge
+    /// Use it where `sysctl vm.nr_hugepages` has reserved some; a host with too few of them uses ordinary pages, and
+    /// a note says so. Example: --huge
     #[arg(long, help_heading = "Shape")]
     pub huge: bool,
 
-    /// Processors that senders and receivers are kept on: auto, none, or which (0-3,8)
+    /// Processors that senders and receivers run on: auto, none, or a list (0-3,8)
     ///
-    /// auto keeps what handles the same blocks on one processor where nodes share a host and their processes outnumber its
-    /// processors; elsewhere the scheduler decides. Default auto. Example: --pin 0-15
+    /// `auto` pins the processes that handle the same blocks to one processor if nodes share a host and their
+    /// processes outnumber its processors; otherwise the scheduler decides. Example: --pin 0-15
     #[arg(
         long,
         value_name = "WHICH",
@@ -250,18 +252,18 @@ pub(crate) struct PlainArguments {
     )]
     pub pin: String,
 
-    /// How long all tests and second looks may take together, from the first connection on (10m)
+    /// Longest duration of all tests and retests together, from the first connection on (10m)
     ///
-    /// No test begins that would end later, and the verdict is the best that is possible by then: what was not measured is
-    /// never passed. Default: as long as it takes; how long that is stands in the plan (--dry-run) and before second looks.
-    /// Example: --max-time 10m
+    /// A test that would end later does not start. The verdict covers what was measured by then; what was not
+    /// measured never passes. Default: no limit; --dry-run prints the duration of the tests, and a notice that of the
+    /// retests before they start. Example: --max-time 10m
     #[arg(long, value_name = "TIME", help_heading = "Bounds")]
     pub max_time: Option<String>,
 
     /// How long to measure, after the warm-up (10s, 2m)
     ///
-    /// All nodes count the same window. 10 s is a screening; sign on 30 s and more. Default 10s.
-    /// Example: --time 30s
+    /// All nodes count the same window. 10 s is a screening; for acceptance use 30 s or more. Default: 10s. Example:
+    /// --time 30s
     #[arg(
         long,
         short = 't',
@@ -273,7 +275,7 @@ pub(crate) struct PlainArguments {
 
     /// How long to run before measuring (1s, 500ms)
     ///
-    /// Lets TCP find its rate. Default 1s. Example: --warmup 5s
+    /// TCP finds its rate in this time. Default: 1s. Example: --warmup 5s
     #[arg(
         long,
         value_name = "TIME",
@@ -282,9 +284,10 @@ pub(crate) struct PlainArguments {
     )]
     pub warmup: Option<String>,
 
-    /// Blocks on every link instead of a time
+    /// Number of blocks on every link, instead of a time
     ///
-    /// Use it to move a known volume; gives bytes over the last finish. No default. Example: --buffers 10000
+    /// Use it to move a known volume; rates are bytes divided by the time of the last link to finish. Example:
+    /// --buffers 10000
     #[arg(long, value_name = "N", help_heading = "Bounds")]
     pub buffers: Option<u64>,
 
@@ -306,14 +309,14 @@ pub(crate) struct PlainArguments {
 
     /// Write what every link received, second by second
     ///
-    /// The record keeps a bounded series per port and of the 64 worst links; this keeps all: a line per link and second.
-    /// Example: --samples samples.csv
+    /// The record keeps a bounded series per port and of the 64 worst links; this file has one line per link and
+    /// second. Example: --samples samples.csv
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub samples: Option<PathBuf>,
 
-    /// Seed of the payload; kept in the record
+    /// Seed of the payload; the record keeps it
     ///
-    /// Default: another one each time. Example: --seed 7
+    /// Default: a new one for each run. Example: --seed 7
     #[arg(long, value_name = "N", help_heading = "Bounds")]
     pub seed: Option<u64>,
 
@@ -325,50 +328,50 @@ pub(crate) struct PlainArguments {
 /// Other commands.
 #[derive(Debug, Clone, ClapSubcommand)]
 pub(crate) enum Subcommand {
-    /// Load a switch: what pipebench does without a command, too
+    /// Load a switch and judge it; the same as pipebench without a command
     #[command(long_about = LOAD_LONG)]
     Load(Box<PlainArguments>),
-    /// Run what a plan file says
+    /// Run a plan file
     #[command(long_about = plan::LONG)]
     Run(RunArguments),
-    /// Write a plan file with comments, to be filled in
+    /// Write a plan file with comments, for you to fill in
     Init(InitArguments),
-    /// Look at hosts, ports and pairs before a run
+    /// Check hosts, ports and pairs before a run
     #[command(long_about = check::LONG)]
     Check(Box<PlainArguments>),
-    /// Measure every pair of links, in LinkTest's patterns and file, without MPI
+    /// Measure the link of every pair of ranks with LinkTest's patterns and result file, without MPI
     #[command(long_about = linktest::LONG)]
     Linktest(Box<LinktestArguments>),
-    /// Measure the patterns of the Intel MPI Benchmarks, in their tables, without MPI
+    /// Run the patterns of the Intel MPI Benchmarks with their tables, without MPI
     #[command(long_about = imb::LONG)]
     Imb(Box<ImbArguments>),
-    /// Latencies of all pairs of a fabric from a handful of rounds; find slow cables
+    /// Measure the latencies of all pairs of a fabric in a few rounds; find slow cables
     #[command(long_about = latency::LONG)]
     Latency(Box<LatencyArguments>),
-    /// List the runs alive on hosts, and what they move; end one
+    /// List the runs on hosts and their rates; end one
     #[command(long_about = visits::STATUS_LONG)]
     Status(StatusArguments),
-    /// Show the live picture of a run: ports, links, and what they wait for
+    /// Show a run live: ports, links, and what they wait for
     #[command(long_about = visits::WATCH_LONG)]
     Watch(WatchArguments),
-    /// Make a report of a run that was kept: text, page, table, JUnit, OpenMetrics
+    /// Make a report of a stored run: text, page, table, JUnit, OpenMetrics
     Report(ReportArguments),
-    /// Measure again what was at fault in a run, after a cable was moved
+    /// Retest the faults of a run, after you moved a cable
     #[command(long_about = records::RETEST_LONG)]
     Retest(RetestArguments),
-    /// List the runs that were kept in a folder
+    /// List the runs stored in a folder
     List(ListArguments),
     /// Compare a run with a later one; did the fault follow the host?
     #[command(long_about = records::COMPARE_LONG)]
     Compare(CompareArguments),
-    /// Put several cablings of a switch into one sheet
+    /// Combine several cablings of a switch into one sheet
     #[command(long_about = records::MERGE_LONG)]
     Merge(MergeArguments),
-    /// Let a site start runs from a browser, and look at them
+    /// Serve a web page that starts, watches and reads runs
     #[cfg(feature = "web")]
     #[command(long_about = web::SERVE_LONG)]
     Serve(ServeArguments),
-    /// The same as a CGI program of any web server
+    /// Serve the same page as a CGI program of any web server
     #[cfg(feature = "web")]
     #[command(long_about = web::CGI_LONG)]
     Cgi(CgiArguments),
@@ -527,8 +530,8 @@ fn long_tail() -> String {
          pipebench --hostfile cluster.txt --data-network 10.1.0.0/16 --json run.json\n  \
          pipebench --hosts auto --rsh 'srun -w %h' --phases 3\n  \
          pipebench --hosts 'n[01-64]' --phases 3 --dry-run\n  \
-         pipebench status 'n[01-64]'                       runs alive there\n  \
-         pipebench watch 3f9a1c 'n[01-64]'                 the live picture of one of them\n\n{}",
+         pipebench status 'n[01-64]'                       the runs on these hosts\n  \
+         pipebench watch 3f9a1c 'n[01-64]'                 one of them, live\n\n{}",
         exit::HELP
     )
 }

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 /// What is asked of all ports at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FabricOrder {
-    /// All ports at once carry what each of them can.
+    /// All ports reach their ceiling at the same time.
     NonBlocking,
 }
 
@@ -13,53 +13,55 @@ pub(crate) enum FabricOrder {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Criteria")]
 pub(crate) struct Order {
-    /// Speed of every data port as ordered, in bits per second
+    /// Specified speed of every data port, in bits per second
     ///
-    /// A port that negotiated less is a FAIL before a byte flows. `speed=` in a host file goes before it. Without either,
-    /// ports are judged by the speed they negotiated, and the summary says so; interfaces without hardware, whose speed is a
-    /// word, are not judged. Example: --link-speed 25G
+    /// A port that negotiated less fails immediately. `speed=` in a host file overrides it. Without either, pipebench
+    /// judges ports by the speed that they negotiated, and the summary says so; it does not judge virtual interfaces,
+    /// whose speed is only nominal. Example: --link-speed 25G
     #[arg(long, value_name = "RATE")]
     pub link_speed: Option<String>,
 
-    /// MTU of every data port as ordered, in bytes
+    /// Specified MTU of every data port, in bytes
     ///
-    /// A port with another one is a FAIL before a byte flows. `mtu=` in a host file goes before it. Default: what most of
-    /// them have. Example: --mtu 9000
+    /// A port with another MTU fails immediately. `mtu=` in a host file overrides it. Default: the MTU of most ports.
+    /// Example: --mtu 9000
     #[arg(long, value_name = "BYTES")]
     pub mtu: Option<u32>,
 
-    /// What tunnels add to each frame between hosts, in bytes
+    /// Bytes that tunnels add to each frame between hosts
     ///
-    /// It lowers the payload that a port can carry: 50 for VXLAN over IPv4. Default 0. Example: --overhead-bytes 50
+    /// They lower the ceiling of a port: 50 for VXLAN over IPv4. Example: --overhead-bytes 50
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub overhead_bytes: u32,
 
     /// Share of the expected payload that every port direction must reach, in percent, or peers
     ///
-    /// Expected is what max-min fair filling gives for speeds, uplinks and pattern, in payload. A port direction below it is
-    /// measured by itself before anything is said. `peers` means 90, and besides 97 % of the median of the ports of its speed,
-    /// if there are six or more. Default 90. Example: --floor 95
+    /// The expected payload is the max-min fair rate for speeds, uplinks and pattern. pipebench retests a port
+    /// direction below the floor in isolation before it reports a fault. `peers` means 90 percent, and also 97 % of
+    /// the median of the ports of the same speed, if there are six or more. Example: --floor 95
     #[arg(long, value_name = "PERCENT", default_value = "90")]
     pub floor: String,
 
-    /// Payload that every port direction must reach, in bits per second, in place of --floor
+    /// Payload that every port direction must reach, in bits per second, instead of --floor
     ///
-    /// Judged where nothing but the port limits it, and refused where a port was ordered with less. Example: --min-rate 23.5G
+    /// It applies where only the port limits the rate. pipebench refuses a value above the ceiling of a port's
+    /// specified speed. Example: --min-rate 23.5G
     #[arg(long, value_name = "RATE", conflicts_with = "floor")]
     pub min_rate: Option<String>,
 
     /// Speed of the uplink of a group of ports, in each direction; repeat it or separate by commas
     ///
-    /// Groups are those of `group=` in a host file. An uplink may be oversubscribed on purpose: ports behind it are then
-    /// expected to carry less. It is judged by its sum. Example: --uplink leaf1=400G,leaf2=400G
+    /// Groups are those of `group=` in a host file. An uplink may be oversubscribed on purpose: pipebench then
+    /// expects less from the ports of the group. It judges the total rate of an uplink. Example: --uplink
+    /// leaf1=400G,leaf2=400G
     #[arg(long, value_name = "GROUP=RATE", value_delimiter = ',')]
     pub uplink: Vec<String>,
 
-    /// What was ordered of the fabric: non-blocking, all ports at once carry what each of them can
+    /// Specification of the fabric: non-blocking, all ports reach their ceiling at the same time
     ///
-    /// A single switch is sold as that, and `--profile acceptance` asks for it. Where several ports together carry less than
-    /// they should and each of them is well alone, that is a FAIL then; without this, or declared uplinks, it is UNDECIDED.
-    /// Example: --fabric non-blocking
+    /// A single switch is sold as non-blocking, and `--profile acceptance` assumes it. If several ports together carry less
+    /// than expected and each is healthy in isolation, the verdict is then FAIL; with neither this option nor declared
+    /// uplinks it is UNDECIDED. Example: --fabric non-blocking
     #[arg(long, value_enum, value_name = "ORDER")]
     pub fabric: Option<FabricOrder>,
 }

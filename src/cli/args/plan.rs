@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use super::Measurement;
 
 /// What the long help of `run` begins with.
-pub(super) const LONG: &str = "Runs what a plan file says: hosts with their switch ports, what was ordered, thresholds, tests, and whose switch it is. `pipebench init` \
-    writes one with comments. Its keys are the options of the plain command by their long names; what is wrong is named by line and key.\n\n\
-    Thresholds, ports, tests and the tool's digest are hashed before the start: the seal stands on the screen and in the record. \
-    With --resume a run that broke off goes on after its last whole test.\n\n\
+pub(super) const LONG: &str = "Runs a plan file: hosts with their switch ports, acceptance criteria, tests, and whose switch it is. `pipebench init` \
+    writes one with comments. Its keys are the long names of the options of pipebench without a command; errors name line and key.\n\n\
+    A hash of thresholds, ports, tests and executable, the seal, is printed before the start and stored in the record. \
+    With --resume an aborted run continues after its last completed test.\n\n\
     Exit codes are those of a run.";
 
-/// Run what a plan file says.
+/// Run a plan file.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RunArguments {
-    /// The plan file
+    /// Plan file
     ///
     /// Example: pipebench run plan.toml
     #[arg(value_name = "PLAN")]
@@ -28,9 +28,9 @@ pub(crate) struct RunArguments {
 /// Write a plan file with comments.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct InitArguments {
-    /// Where to; - is standard output
+    /// File to write; - is standard output
     ///
-    /// A file that is there is left alone. Default plan.toml. Example: pipebench init acceptance.toml
+    /// An existing file is not overwritten. Example: pipebench init acceptance.toml
     #[arg(value_name = "FILE", default_value = "plan.toml")]
     pub path: PathBuf,
 }

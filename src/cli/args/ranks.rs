@@ -12,29 +12,29 @@ use super::choice::choice;
 pub(crate) struct RankWords {
     /// Ranks on each node
     ///
-    /// One loads its port with one link at a time, which is what tells a slow port. Default 1. Example: --ranks-per-node 2
+    /// A single rank loads its port with one link at a time, which shows a slow port. Example: --ranks-per-node 2
     #[arg(long, value_name = "R", default_value_t = 1)]
     pub ranks_per_node: usize,
 
     /// Which rank is on which node: block or round-robin
     ///
-    /// Default block. Example: --rank-order round-robin
+    /// Example: --rank-order round-robin
     #[arg(
         long,
         value_name = "ORDER",
         default_value = "block", value_parser = choice::<RankOrder>(), hide_possible_values = true)]
     pub rank_order: RankOrder,
 
-    /// Let the scheduler move ranks from processor to processor
+    /// Let the scheduler move ranks between processors
     ///
-    /// Each stays on one of its own otherwise, where a host has enough. Example: --no-pin
+    /// Without this option each rank stays on its own processor if a host has enough of them. Example: --no-pin
     #[arg(long)]
     pub no_pin: bool,
 
-    /// What ranks do while nothing moves: auto, spin, yield or sleep
+    /// What ranks do while they wait: auto, spin, yield or sleep
     ///
-    /// `auto` spins while a host has a processor for each rank, and yields otherwise. `sleep` leaves processors to others, and adds 30 to 50 us to each half of
-    /// a round trip. Default auto. Example: --wait sleep
+    /// `auto` spins if a host has a processor for each rank, and yields otherwise. `sleep` frees the processors, and
+    /// adds 30 to 50 us to each half of a round trip. Example: --wait sleep
     #[arg(
         long,
         value_name = "HOW",

@@ -20,9 +20,10 @@ impl Choice for Format {
 /// Where runs are kept.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RunFolder {
-    /// Folder in which RUN is looked for by the beginning of its name
+    /// Folder that contains RUN, if RUN is the beginning of a name
     ///
-    /// A RUN may also be a record or the folder of a run, by its path. Default: this folder. Example: --folder results
+    /// RUN may also be the path of a record or of a run's folder. Default: the current folder. Example: --folder
+    /// results
     #[arg(long, alias = "in", value_name = "DIR")]
     pub folder: Option<PathBuf>,
 }
@@ -34,7 +35,7 @@ impl RunFolder {
     }
 }
 
-/// Make a report of a run that was kept.
+/// Make a report of a stored run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ReportArguments {
     /// Which run: a record, a run's folder, or the beginning of its name
@@ -43,27 +44,27 @@ pub(crate) struct ReportArguments {
     #[arg(value_name = "RUN")]
     pub run: String,
 
-    /// Form of the report
+    /// Format of the report
     ///
-    /// Default text. Example: --format html
+    /// Example: --format html
     #[arg(long, short = 'f', value_name = "FORMAT", default_value = "text", value_parser = choice::<Format>())]
     pub format: Format,
 
-    /// File to write it to; - is standard output
+    /// File to write; - is standard output
     ///
-    /// Default -. Example: --output sheet.html
+    /// Example: --output sheet.html
     #[arg(long, short = 'o', value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
 
     /// An earlier run to compare it with, in text and on the page
     ///
-    /// No default. Example: --baseline pb-20261101
+    /// Example: --baseline pb-20261101
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<String>,
 
-    /// A run whose curves of patterns stand in the same pictures, on the page; may be repeated
+    /// A run whose curves of patterns appear in the same plots on the page; may be repeated
     ///
-    /// For runs of `pipebench imb`. No default. Example: --beside pb-20261101
+    /// For runs of `pipebench imb`. Example: --beside pb-20261101
     #[arg(long, value_name = "RUN")]
     pub beside: Vec<String>,
 
@@ -72,12 +73,12 @@ pub(crate) struct ReportArguments {
     pub within: RunFolder,
 }
 
-/// List the runs that were kept in a folder.
+/// List the runs stored in a folder.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ListArguments {
-    /// Folder that was given as --folder
+    /// Folder of the runs: the DIR of --folder
     ///
-    /// Default: this folder. Example: pipebench list results
+    /// Example: pipebench list results
     #[arg(value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
 }
@@ -97,9 +98,9 @@ pub(crate) struct CompareArguments {
     #[arg(value_name = "NOW")]
     pub now: String,
 
-    /// By how much a port may carry less, in per cent
+    /// How much less a port may carry, in percent
     ///
-    /// Default 5. Example: --tolerance 2
+    /// Example: --tolerance 2
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     pub tolerance: f64,
 
@@ -108,7 +109,7 @@ pub(crate) struct CompareArguments {
     pub within: RunFolder,
 }
 
-/// Put several cablings of a switch into one sheet.
+/// Combine several cablings of a switch into one sheet.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct MergeArguments {
     /// The runs, two or more
@@ -123,35 +124,35 @@ pub(crate) struct MergeArguments {
 }
 
 /// What the long help of `compare` says of its exit code.
-pub(super) const COMPARE_LONG: &str = "Compares a run with a later one, port by port, and says what became of each fault: whether it followed the host \
+pub(super) const COMPARE_LONG: &str = "Compares a run with a later one, port by port, and reports each fault: whether it followed the host \
     that was moved to another switch port, or stayed with the port.\n\n\
-    Exit codes: 0; 1 a port carries less than before by more than --tolerance, or something is at fault that was not; 2 bad usage.";
+    Exit codes: 0; 1 a port carries less than before by more than --tolerance, or there is a new fault; 2 bad usage.";
 
 /// What the long help of `merge` says.
-pub(super) const MERGE_LONG: &str = "Puts several runs into one sheet by ports of the switch: with half as many hosts as ports, load one half, plug \
+pub(super) const MERGE_LONG: &str = "Combines several runs into one sheet, sorted by switch port: with half as many hosts as ports, load one half, plug \
     the hosts into the other, load that, and merge. Host files must name the ports (switchport=).\n\n\
-    Exit codes: that of the worst of the runs; 2 bad usage.";
+    Exit codes: that of the worst run; 2 bad usage.";
 
 /// What the long help begins with.
-pub(super) const RETEST_LONG: &str = "Measures again what told of a run's faults: each link that was measured by itself, alone, with the same hosts and options. \
-    Move the cable first, say with --moved where it is now, and the comparison that follows says whether the fault followed the host or \
+pub(super) const RETEST_LONG: &str = "Retests the faults of a run: each link that the run tested in isolation, with the same hosts and options. \
+    First move the cable, and name its new port with --moved; the comparison at the end shows whether the fault followed the host or \
     stayed with the switch port.\n\n\
-    The command of the run is understood anew: its host file must still be there. Only hosts that are needed are contacted. Without --folder the new run is \
-    kept where the run's own command kept it, if it did. Exit codes are those of a run.";
+    The retest reads the command of the run again: its host file must still exist. It contacts only the hosts that it needs. Without --folder it uses \
+    the --folder of the run's own command, if it had one. Exit codes are those of a run.";
 
-/// Measure again what was at fault in a run.
+/// Retest the faults of a run.
 #[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("folder", |folder| folder.alias("in")))]
 pub(crate) struct RetestArguments {
     /// Which run: a record, a run's folder, or the beginning of its name
     ///
-    /// A name is looked for in the folder of --folder, or in this one. Example: pipebench retest pb-20261121
+    /// A name is searched in the folder of --folder, or in the current one. Example: pipebench retest pb-20261121
     #[arg(value_name = "RUN")]
     pub run: String,
 
-    /// Where a host is plugged in now; may be given more than once
+    /// Switch port that a host is now plugged into; may be repeated
     ///
-    /// The switch port is that of the host file (switchport=) otherwise. No default. Example: --moved n07=Eth1/8
+    /// Otherwise the switch port is that of the host file (switchport=). Example: --moved n07=Eth1/8
     #[arg(long, value_name = "HOST=PORT", value_delimiter = ',')]
     pub moved: Vec<String>,
 

@@ -6,10 +6,10 @@ use clap::Args;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sockets")]
 pub(crate) struct Sockets {
-    /// Network that bears the data, chosen on each host; several are rails
+    /// Network used for data, chosen on each host; several are rails
     ///
-    /// Use it when SSH runs over another network than the data. Each network is a rail, with links, ports and rows of its
-    /// own. Default: the address at which SSH arrives. Example: --data-network 10.1.0.0/16,10.2.0.0/16
+    /// Use it when SSH runs over another network than the data. Each network is a rail, with its own links, ports and
+    /// rows. Default: the address at which SSH arrives. Example: --data-network 10.1.0.0/16,10.2.0.0/16
     #[arg(
         long,
         value_name = "CIDR",
@@ -18,13 +18,13 @@ pub(crate) struct Sockets {
     )]
     pub data_network: Vec<String>,
 
-    /// Interface that bears the data, on each host; several are rails
+    /// Interface used for data, on each host; several are rails
     ///
-    /// As --data-network, by the interface's name. No default. Example: --interface ib0,ib1
+    /// Like --data-network, by the name of the interface. Example: --interface ib0,ib1
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub interface: Vec<String>,
 
-    /// Ports to listen on, P-1 per node, or one per rank
+    /// TCP ports to listen on, P-1 per node, or one per rank
     ///
     /// Use it behind a packet filter. Default: any free port. Example: --port-range 5201-5210
     #[arg(long, value_name = "FIRST-LAST")]
@@ -44,26 +44,27 @@ pub(crate) struct Sockets {
 
     /// Send buffer of every data socket, in bytes
     ///
-    /// Default: the system's, except Unix sockets (256K) and hosts with more than 4096 links (64K). Example: --sndbuf 1M
+    /// Default: the system's, except for Unix sockets (256K) and hosts with more than 4096 links (64K). Example:
+    /// --sndbuf 1M
     #[arg(long, value_name = "SIZE")]
     pub sndbuf: Option<String>,
 
     /// Receive buffer of every data socket, in bytes
     ///
-    /// Setting it switches TCP's autotuning off. Default: the system's. Example: --rcvbuf 4M
+    /// A value disables TCP's autotuning. Default: the system's. Example: --rcvbuf 4M
     #[arg(long, value_name = "SIZE")]
     pub rcvbuf: Option<String>,
 
     /// Largest TCP segment, in bytes
     ///
-    /// Use it to test with smaller packets. Default: what the path gives. Example: --mss 1400
+    /// Use it to test with smaller packets. Default: the value of the path. Example: --mss 1400
     #[arg(long, value_name = "BYTES")]
     pub mss: Option<u32>,
 
     /// Congestion control of every data socket
     ///
-    /// Default: the system's; reno where that of a host is bbr, which may leave sound ports unfilled and costs 2 to 4 times the CPU where
-    /// nothing is lost. Example: --congestion reno
+    /// Default: the system's; reno if a host has bbr, which may not fill healthy ports and needs 2 to 4 times the CPU
+    /// time where nothing is lost. Example: --congestion reno
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
 
@@ -73,9 +74,10 @@ pub(crate) struct Sockets {
     #[arg(long, value_name = "N")]
     pub dscp: Option<u8>,
 
-    /// Greatest rate of each link, in bits per second
+    /// Highest rate of each link, in bits per second
     ///
-    /// Paced by the kernel on TCP, by the sender on Unix sockets; blocks become so small that 16 pass each second. Default: none. Example: --rate 1G
+    /// The kernel paces TCP links, the sender paces Unix sockets; blocks are made small enough that 16 pass each
+    /// second. Default: no limit. Example: --rate 1G
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
 }

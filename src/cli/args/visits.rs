@@ -13,9 +13,9 @@ pub(crate) struct VisitArguments {
     #[arg(value_name = "HOSTS")]
     pub hosts: Option<String>,
 
-    /// Host file, in the form of the plain command's
+    /// Host file, as for a run
     ///
-    /// No default. Example: --hostfile cluster.txt
+    /// Example: --hostfile cluster.txt
     #[arg(
         long,
         value_name = "FILE",
@@ -26,7 +26,7 @@ pub(crate) struct VisitArguments {
 
     /// Hosts to leave out, in the same form as HOSTS
     ///
-    /// No default. Example: -x n07,n[12-14]
+    /// Example: -x n07,n[12-14]
     #[arg(short = 'x', long, value_name = "HOSTS", help_heading = "Hosts")]
     pub exclude: Option<String>,
 
@@ -34,7 +34,7 @@ pub(crate) struct VisitArguments {
     #[command(flatten)]
     pub launch: Launch,
 
-    /// Say which hosts would be asked; contact nobody
+    /// Print the hosts that pipebench would ask; contact none
     ///
     /// Example: --dry-run
     #[arg(long, help_heading = "Output")]
@@ -42,23 +42,23 @@ pub(crate) struct VisitArguments {
 }
 
 /// What the long help begins with.
-pub(super) const STATUS_LONG: &str = "Lists the runs alive on hosts, whoever started them: token, by whom, since when, what they move \
-    now. Takes nothing and disturbs nothing. Leftovers of killed runs are swept on the way.\n\n\
-    The clock is UTC; the date is shown from a day on. Runs of other users are listed, but their figures cannot \
-    be read. Exit codes: 0, also if nothing runs; 2 no such run; 10 hosts that cannot be reached (the others are \
-    shown); 12 a run that is not yours; 20 it did not end in time.";
+pub(super) const STATUS_LONG: &str = "Lists the runs on hosts, of all users: token, who started it, start time, current rates. It reserves \
+    nothing and disturbs no run. It removes the leftovers of killed runs.\n\n\
+    Times are UTC; runs older than a day also have the date. Runs of other users are listed without their figures, \
+    which only their users can read. Exit codes: 0, also if there is no run; 2 no such run; 10 a host cannot be \
+    reached (the others are shown); 12 the run belongs to another user; 20 the run did not end in time.";
 
-/// List the runs alive on hosts, and what they move; end one.
+/// List the runs on hosts and their rates; end one.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct StatusArguments {
     /// Hosts to visit.
     #[command(flatten)]
     pub visit: VisitArguments,
 
-    /// End the run with this token; its first digits will do, at least 4
+    /// End the run with this token; its first digits are enough, at least 4
     ///
-    /// Its nodes on the named hosts are asked to end, and its launching side then ends it everywhere, with exit code
-    /// 20 and a record of what there was. No default. Example: --end 3f9a1c
+    /// pipebench asks the run's nodes on the named hosts to end; the run's launching side then ends it everywhere,
+    /// with exit code 20 and a record of what it measured. Example: --end 3f9a1c
     #[arg(
         long,
         value_name = "TOKEN",
@@ -75,19 +75,18 @@ pub(crate) struct StatusArguments {
 }
 
 /// What the long help begins with.
-pub(super) const WATCH_LONG: &str = "Shows the live picture of a run each second, until the run ends: what every port sends and receives, \
-    and the slowest links with the share of the time that each end waited.\n\n\
-    Only ports and links of the named hosts are shown; those of other hosts of the run are named in one line. \
-    On a terminal the picture is drawn in place and as high as the terminal, the worst first. Exit codes: 0 when \
-    the run or the count has ended, or at Ctrl-C; 2 no such run; 10 hosts that cannot be reached (the others are \
-    shown).";
+pub(super) const WATCH_LONG: &str = "Shows a run live, once a second, until it ends: what every port sends and receives, and the slowest links \
+    with the share of the time that each end waited.\n\n\
+    It shows ports and links of the named hosts; one line names the other hosts of the run. \
+    On a terminal it redraws the picture in place, worst first, and fits it to the height. Exit codes: 0 the run or \
+    the count has ended, or Ctrl-C; 2 no such run; 10 a host cannot be reached (the others are shown).";
 
-/// Show the live picture of a run: ports, links, and what they wait for.
+/// Show a run live: ports, links, and what they wait for.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct WatchArguments {
-    /// Token of the run, as 'pipebench status' lists it; its first digits will do, at least 4
+    /// Token of the run, as 'pipebench status' lists it; its first digits are enough, at least 4
     ///
-    /// No default. Example: RUN is 3f9a1c
+    /// Example: RUN is 3f9a1c
     #[arg(value_name = "RUN")]
     pub run: String,
 
@@ -95,7 +94,7 @@ pub(crate) struct WatchArguments {
     #[command(flatten)]
     pub visit: VisitArguments,
 
-    /// Pictures to show before leaving, one a second
+    /// Pictures to show before it ends, one per second
     ///
     /// Use it in scripts. Default: until the run ends. Example: --count 10
     #[arg(long, value_name = "N", help_heading = "Output")]

@@ -4,22 +4,22 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What the long help of `serve` says.
-pub(super) const SERVE_LONG: &str = "Serves a page from which runs are started, watched and read, and an API for programs. What may be started is what the site's \
-    file allows (web.toml: groups of hosts, patterns, greatest time and rate); each run is a child process of the own executable.\n\n\
-    Listens on this machine only, if nothing else is said; TLS is a proxy's. Starting and cancelling needs the site's token, which stands in a file; \
-    on an address that others can reach reading does, too. See docs/web.md.\n\n\
-    Exit codes: 0 when it was asked to end; 2 bad usage or site; 12 the address could not be had; 30 a folder could not be written.";
+pub(super) const SERVE_LONG: &str = "Serves a web page that starts, watches and reads runs, and an API for programs. The site file (web.toml) says what users may start: \
+    groups of hosts, patterns, longest time and highest rate. Each run is a child process of this executable.\n\n\
+    By default it listens on this machine only; use a proxy for TLS. Starting and cancelling a run needs the site's token, which is in a file; \
+    on an address that others can reach, reading needs it, too. See docs/web.md.\n\n\
+    Exit codes: 0 ended on request; 2 bad usage or site file; 12 cannot listen on the address; 30 a folder could not be written.";
 
 /// What the long help of `cgi` says.
-pub(super) const CGI_LONG: &str = "Answers one request of a web server (CGI/1.1) with the pages and the API of `pipebench serve`. A run that is started is detached \
-    from the request: it goes on by itself, and its state stands in its folder.\n\n\
-    The site's file is named by --site, or by the variable PIPEBENCH_SITE. See docs/web.md for the service account, and examples/ for configurations \
+pub(super) const CGI_LONG: &str = "Answers one request of a web server (CGI/1.1) with the pages and the API of `pipebench serve`. A run is detached \
+    from the request that starts it: it continues after the answer, and its folder holds its state.\n\n\
+    Name the site file with --site, or with the variable PIPEBENCH_SITE. See docs/web.md for the service account, and examples/ for configurations \
     of two web servers.";
 
 /// Words of `serve`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServeArguments {
-    /// The site's file: what may be started
+    /// Site file: what users may start
     ///
     /// `pipebench serve --example` prints one with comments. Example: --site /etc/pipebench/web.toml
     #[arg(long, value_name = "FILE", required_unless_present = "example")]
@@ -27,18 +27,18 @@ pub(crate) struct ServeArguments {
 
     /// Address and port to listen on
     ///
-    /// Others than this machine need the token for reading, too. Port 0 is any that is free; the address is printed. Default 127.0.0.1:8080.
-    /// Example: --listen 127.0.0.1:9000
+    /// Any address other than this machine requires the token for reading, too. Port 0 selects a free port; pipebench
+    /// prints the address. Example: --listen 127.0.0.1:9000
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
 
-    /// Read the site's file, say what it allows, and end
+    /// Read the site file, print what it allows, and end
     ///
     /// Example: --site web.toml --check
     #[arg(long, requires = "site")]
     pub check: bool,
 
-    /// Print an example of a site's file, with comments
+    /// Print an example of a site file, with comments
     ///
     /// Example: --example
     #[arg(long)]
@@ -48,9 +48,9 @@ pub(crate) struct ServeArguments {
 /// Words of `cgi`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CgiArguments {
-    /// The site's file: what may be started
+    /// Site file: what users may start
     ///
-    /// Default: what the variable PIPEBENCH_SITE says. Example: --site /etc/pipebench/web.toml
+    /// Default: the value of the variable PIPEBENCH_SITE. Example: --site /etc/pipebench/web.toml
     #[arg(long, value_name = "FILE")]
     pub site: Option<PathBuf>,
 }

@@ -77,7 +77,7 @@ pub(crate) fn import(words: &ImportArguments) -> Result<u8, u8> {
         return keep(draft, &words.output, Some(path));
     }
     let Some(path) = &words.ibnetdiscover else {
-        return Err(refuse(&"say --ibnetdiscover FILE or --table FILE"));
+        return Err(refuse(&"give --ibnetdiscover FILE or --table FILE"));
     };
     let topology = Topology::read(&text_of(path)?).map_err(|error| refused(Some(path), &error))?;
     match &words.tables {

@@ -104,14 +104,17 @@ fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
     let tiers = tiers.collect::<Vec<String>>().join(", ");
     if !tiers.is_empty() {
         lines.push(format!(
-            "tiers      cables of a pair, and rank up to there: {tiers}"
+            "tiers      cables per pair, and rank of all pairs with at most that number: {tiers}"
         ));
     }
     let bound = facts
         .bound
         .map(|bound| format!("; at least {}: {}", bound.rounds, bound.reason));
     let basis = match plan.strategy {
-        Strategy::Locate => format!("{} cables told from all others", facts.unique.unwrap_or(0)),
+        Strategy::Locate => format!(
+            "{} cables distinguished from all others",
+            facts.unique.unwrap_or(0)
+        ),
         _ => format!(
             "a basis in {} rounds{}",
             facts.basis_rounds,
@@ -126,11 +129,11 @@ fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
     if plan.strategy == Strategy::Locate {
         return lines;
     }
-    lines.push("noise      of a round trip, in the value of a cable (root of the mean of the diagonal of (A'A)^-1)".to_owned());
+    lines.push("noise      of the value of a cable, per noise of a round trip (root of the mean of the diagonal of (A'A)^-1)".to_owned());
     for class in planning::noise(fabric, plan, seed) {
         let name = &fabric.classes[usize::from(class.class)];
         let amplification = match class.identified {
-            0 => "none known by itself".to_owned(),
+            0 => "no cable determined separately".to_owned(),
             count => format!("{:.2}, {count} cables", class.amplification),
         };
         let together = match class.together {
@@ -164,7 +167,7 @@ fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
     if !unused.is_empty() {
         let (count, shown) = (unused.len(), &unused[..unused.len().min(MOST_TOGETHER)]);
         lines.push(format!(
-            "unused     {count} cables that no route takes: {}",
+            "unused     {count} cables that no route uses: {}",
             shown.join(", ")
         ));
     }
@@ -188,7 +191,7 @@ pub(crate) fn pairs(words: &PairsArguments) -> Result<u8, u8> {
     };
     let Some(values) = controller::values_of(&model, latency) else {
         return wrong(&format!(
-            "{}: this run located slow cables, and has no values of all",
+            "{}: this run located slow cables, and does not have the values of all cables",
             kept.path.display()
         ));
     };
@@ -287,7 +290,7 @@ pub(crate) fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
     );
     let classes: Vec<&str> = fabric.classes.iter().map(String::as_str).collect();
     text += &format!(
-        "| plan | rounds | pairs | samples | pairs rms % | worst % | cables rms % ({}) | slow +{} % found against a baseline | wrong | within the class | wrong |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+        "| plan | rounds | pairs | samples | pairs rms % | worst % | cables rms % ({}) | slow +{} % found with a baseline | wrong with a baseline | found within the class | wrong within the class |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
         classes.join(", "),
         words.slower
     );

@@ -17,7 +17,7 @@ pub(super) fn run(command: &FileCommand) -> Result<u8, u8> {
         FileCommand::Show { file } => Ok(tell(&file::text(&read(file)?))),
         FileCommand::Export { file, csv, json } => {
             if csv.is_none() && json.is_none() {
-                let text = "export: say --csv FILE or --json FILE (- is standard output)";
+                let text = "export: give --csv FILE or --json FILE (- is standard output)";
                 return Err(refuse(&text));
             }
             Ok(export(&read(file)?, csv.as_deref(), json.as_deref()))

@@ -115,7 +115,7 @@ fn processors(text: &str) -> Result<Vec<usize>, UsageError> {
     match affinity::parse_list(text) {
         Some(list) if !list.is_empty() => Ok(list),
         _ => Err(UsageError::Value(format!(
-            "--pin {text:?} is not known (write auto, none or processors: 0-3,8)"
+            "--pin {text:?} is not understood (write auto, none or processors: 0-3,8)"
         ))),
     }
 }
@@ -317,7 +317,7 @@ mod tests {
             ),
             (
                 "--hosts n1 --floor 1",
-                "--floor 1: 1 percent? (write 90, or 1% if that is meant)",
+                "--floor 1: 1 percent? (write 90, or 1% if you mean that)",
             ),
             (
                 "--hosts n1 --floor 0.9",
@@ -325,9 +325,9 @@ mod tests {
             ),
             (
                 "--hosts n1 --rate 1M --block-size 1M",
-                "--rate 1M: less than a block of 1M each second",
+                "--rate 1M: less than one block of 1M per second",
             ),
-            ("--hosts n1 --pin 3-1", "--pin \"3-1\" is not known"),
+            ("--hosts n1 --pin 3-1", "--pin \"3-1\" is not understood"),
             (
                 "--hosts n1 --source f --time 5s",
                 "--source f: the run is as long as the longest file",
@@ -338,7 +338,7 @@ mod tests {
             ),
             (
                 "--hosts n1 --sink discard --verify full",
-                "--sink discard never looks at payload",
+                "--sink discard never reads the payload",
             ),
             (
                 "--hosts n1 --sink discard --coupling buffer",
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(
             error("--hosts n1,n2 --link-speed 25G --min-rate 25G").as_deref(),
             Some(
-                "--min-rate 25G: more payload than the port of n1 can carry, ordered with 25.00 Gbit/s on the wire (take less, or --floor)"
+                "--min-rate 25G: above the payload ceiling of the port of n1, specified with 25.00 Gbit/s on the wire (give less, or use --floor)"
             )
         );
         assert_eq!(error("--hosts n1,n2 --link-speed 25G --min-rate 24G"), None);
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(spec.plan.nodes[0].switch_port.as_deref(), Some("Eth1/1"));
         assert_eq!(spec.plan.nodes[2].label, "n2#2");
         let refused = [
-            ("n1 data=here", "data=here is no address"),
+            ("n1 data=here", "data=here is not an address"),
             (
                 "n1 mtu=jumbo",
                 "host n1: mtu=jumbo: write a number of bytes from 576 to 65535",

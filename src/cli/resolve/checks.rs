@@ -39,7 +39,7 @@ pub(super) fn check(
         && rate / 8 < test.block_bytes as u64
     {
         return refuse(format!(
-            "--rate {}: less than a block of {block} each second (leave out --block-size, or give a smaller one)",
+            "--rate {}: less than one block of {block} per second (leave out --block-size, or give a smaller one)",
             arguments.sockets.rate.as_deref().unwrap_or_default()
         ));
     }
@@ -67,7 +67,7 @@ pub(super) fn check(
         ));
     }
     if test.sink == Sink::Discard && test.verify != Verify::None {
-        return refuse("--sink discard never looks at payload (leave out --verify)");
+        return refuse("--sink discard never reads the payload (leave out --verify)");
     }
     if test.sink == Sink::Discard && test.coupling == Coupling::Buffer {
         let text = "--sink discard and --coupling buffer: the last phase has no buffers to empty";
@@ -104,7 +104,7 @@ pub(super) fn check_files(tests: &[Test]) -> Result<(), UsageError> {
         alike && tests.len() == 1
     };
     if tests.iter().any(|test| has_files(test) && !fits(test)) {
-        let text = "--source and --sink with a file need one test in which all nodes send alike (--pattern all-to-all, mesh, ring or shift:K)";
+        let text = "--source and --sink with a file need one test with the same links on every node (--pattern all-to-all, mesh, ring or shift:K)";
         return refuse(text);
     }
     Ok(())

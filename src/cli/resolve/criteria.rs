@@ -26,7 +26,7 @@ pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Crite
         Some((nodes.iter().find(narrow)?, asked))
     }) {
         return refuse(format!(
-            "--min-rate {}: more payload than the port of {} can carry, ordered with {} Gbit/s on the wire (take less, or --floor)",
+            "--min-rate {}: above the payload ceiling of the port of {}, specified with {} Gbit/s on the wire (give less, or use --floor)",
             order.min_rate.as_deref().unwrap_or_default(),
             node.label,
             units::show_gbit(node.speed_bits_per_s.unwrap_or(asked) as f64 / 1e9)
@@ -43,7 +43,7 @@ pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Crite
     // "1" is more often all of it than a hundredth.
     if floor < 0.1 && !order.floor.ends_with('%') && (0.01..).contains(&floor) {
         return refuse(format!(
-            "--floor {0}: {0} percent? (write 90, or {0}% if that is meant)",
+            "--floor {0}: {0} percent? (write 90, or {0}% if you mean that)",
             order.floor
         ));
     }
@@ -66,7 +66,7 @@ pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Crite
         let known = |node: &NodeSpec| node.group.as_deref() == Some(&uplink.group);
         if !nodes.iter().any(known) {
             return refuse(format!(
-                "--uplink {word}: no host is of group {} (write group={} in a host file)",
+                "--uplink {word}: no host is in group {} (write group={} in a host file)",
                 uplink.group, uplink.group
             ));
         }

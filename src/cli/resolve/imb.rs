@@ -49,11 +49,11 @@ pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
             _ => format!("{count} ranks are"),
         };
         return refuse(format!(
-            "{ranks} too few for what is asked for (another host, or --ranks-per-node 2)"
+            "{ranks} too few for these benchmarks (add a host, or use --ranks-per-node 2)"
         ));
     }
     if words.map.is_some() && words.results.keep_going {
-        return refuse("--map gives every rank a place: it does not go with --keep-going");
+        return refuse("--map gives every rank a place: leave out --keep-going");
     }
     Ok(outline.spec(Work::Imb(imb), options(words, count)))
 }
@@ -78,7 +78,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     if !words.io_path.is_absolute() {
         let path = words.io_path.display();
         return refuse(format!(
-            "--io-path {path}: write it from the root on, as /scratch"
+            "--io-path {path}: write an absolute path, such as /scratch"
         ));
     }
     let seconds = words.time.unwrap_or(USUAL_SECONDS);
@@ -86,7 +86,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
         return refuse(format!("--time {seconds}: more than 0 seconds"));
     }
     if words.time.is_some() && rules == Rules::Guide {
-        return refuse("--time: the guide's rules have no limit of time (write --rules current)");
+        return refuse("--time: the guide's rules have no time limit (use --rules current)");
     }
     if words.npmin == Some(0) {
         return refuse("--npmin 0: at least 1");
@@ -98,7 +98,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
         && !benchmarks.iter().any(|one| one.has(algorithm))
     {
         return refuse(format!(
-            "--algorithm {}: none of these benchmarks has it",
+            "--algorithm {}: none of these benchmarks has this algorithm",
             algorithm.name()
         ));
     }
@@ -142,7 +142,10 @@ fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, Usag
             names.push((format!("{}:{number}: ", path.display()), line));
         }
         if names.is_empty() {
-            return refuse(format!("--input {}: no benchmark is in it", path.display()));
+            return refuse(format!(
+                "--input {}: the file contains no benchmark",
+                path.display()
+            ));
         }
     }
     let part = words.part;
@@ -157,7 +160,7 @@ fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, Usag
         let Some(benchmark) = Benchmark::named(if bare.is_some() { &name[6..] } else { &name })
         else {
             return refuse(format!(
-                "{place}{name:?} is no benchmark (see 'pipebench imb --help'){}",
+                "{place}{name:?} is not a benchmark (see 'pipebench imb --help'){}",
                 like(&name, Benchmark::all().map(Benchmark::name))
             ));
         };
@@ -194,13 +197,13 @@ fn lengths_of(path: &Path) -> Result<Vec<usize>, UsageError> {
             Some(bytes) if bytes <= 1 << MOST_LOG => lengths.push(bytes),
             _ => {
                 return refuse(format!(
-                    "{path}:{number}: {line:?} is no length (from 0 to 1 GiB)"
+                    "{path}:{number}: {line:?} is not a length (from 0 to 1 GiB)"
                 ));
             }
         }
     }
     match lengths.len() {
-        0 => refuse(format!("--msglen {path}: no length is in it")),
+        0 => refuse(format!("--msglen {path}: the file contains no length")),
         some if some > MOST_LENGTHS => {
             refuse(format!("--msglen {path}: more than {MOST_LENGTHS} lengths"))
         }
@@ -336,17 +339,17 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_one_line() {
         for (words, expected) in [
-            ("Pong", "\"Pong\" is no benchmark"),
+            ("Pong", "\"Pong\" is not a benchmark"),
             ("--map 2x3", "--map 2x3: 6 places for 4 ranks"),
             ("--map 4", "--map \"4\": write PxQ"),
             ("--npmin 0", "--npmin 0: at least 1"),
             (
                 "--time 2",
-                "--time: the guide's rules have no limit of time (write --rules current)",
+                "--time: the guide's rules have no time limit (use --rules current)",
             ),
             (
                 "PingPong Barrier --algorithm ring",
-                "--algorithm ring: none of these benchmarks has it",
+                "--algorithm ring: none of these benchmarks has this algorithm",
             ),
             ("--multi 2", "--multi 2: 0 or 1"),
             ("--msglog 5:3", "--msglog \"5:3\": write MIN:MAX"),
@@ -354,10 +357,7 @@ mod tests {
             ("--iter 0", "--iter \"0\": write N, N,MIB or"),
             ("--iter 5,x", "--iter \"5,x\": write N, N,MIB or"),
             ("--iter 5,1,1,1", "--iter \"5,1,1,1\": write N, N,MIB or"),
-            (
-                "--io-path here",
-                "--io-path here: write it from the root on",
-            ),
+            ("--io-path here", "--io-path here: write an absolute path"),
             ("--cpu-time 0", "--cpu-time 0: more than 0"),
             (
                 "--transport shm",

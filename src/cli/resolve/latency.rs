@@ -110,7 +110,7 @@ fn latency_of(
                 planfile::read(&fabric, &text).map_err(|error| fabrics::placed(path, &error))?;
             if locate && plan.strategy != Strategy::Locate {
                 return Err(format!(
-                    "{}: a plan of strategy {} locates nothing (make one with --strategy locate)",
+                    "{}: a plan of strategy {} cannot locate slow cables (make one with --strategy locate)",
                     path.display(),
                     plan.strategy.name()
                 ));
@@ -121,9 +121,7 @@ fn latency_of(
         }
     };
     if wishes.strategy == Strategy::Locate && before.is_none() {
-        return Err(
-            "slow cables are located against an earlier run: give --baseline RUN".to_owned(),
-        );
+        return Err("locating slow cables needs an earlier run: give --baseline RUN".to_owned());
     }
     let model = Model {
         fabric: &fabric,
@@ -180,14 +178,14 @@ fn mapped(
     let hosts = fabric.hosts.len();
     if labels.len() > hosts {
         return Err(format!(
-            "{} hosts are named, and the fabric has {hosts}",
+            "{} hosts are named, but the fabric has {hosts}",
             labels.len()
         ));
     }
     if labels.len() < hosts {
         let missing = hosts - labels.len();
         notes.push(format!(
-            "{missing} of the fabric's {hosts} hosts are not named: their pairs are not measured"
+            "{missing} of the fabric's {hosts} hosts are not named: this run does not measure their pairs"
         ));
     }
     match how {
@@ -235,12 +233,12 @@ fn of_baseline(model: &Model<'_>, hosts: &[u32], kept: &Kept) -> Result<Baseline
         .filter_map(|host| model.fabric.hosts.get(*host as usize));
     if let Some(new) = names.into_iter().find(|name| latency.absent.contains(name)) {
         return Err(format!(
-            "--baseline {run}: {new} was not there, and nothing is known of its cable"
+            "--baseline {run}: host {new} was missing, so its cable has no value"
         ));
     }
     let values = controller::values_of(model, latency);
     let values_s = values
-        .ok_or_else(|| format!("--baseline {run}: its cables have no values, or other names"))?;
+        .ok_or_else(|| format!("--baseline {run}: its cables have no values or different names"))?;
     let errors_s = controller::errors_of(model, latency);
     Ok(Baseline {
         run,

@@ -27,7 +27,7 @@ pub(crate) fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
             return refuse(format!("--deadline {word}: at least 1 ms"));
         }
         if stage.trim() == "silence" && ms < 3_000 {
-            let text = "--deadline silence: at least 3s; signs of life come each second";
+            let text = "--deadline silence: at least 3s, because heartbeats come once per second";
             return refuse(text);
         }
         let field = match stage.trim() {

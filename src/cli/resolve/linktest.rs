@@ -25,19 +25,18 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
         Mode::Own(transport) => transport,
         Mode::Other(other) => {
             notes.push(format!(
-                "--mode {other}: messages go over sockets here, TCP between nodes and Unix-domain sockets within a node"
+                "--mode {other}: not available, this run uses TCP between nodes and Unix-domain sockets within a node"
             ));
             Transport::Auto
         }
     };
     if own.use_gpu_memory {
-        return refuse("--use-gpu-memory: messages go from and to the memory of hosts");
+        return refuse("--use-gpu-memory: messages use the main memory of hosts (leave it out)");
     }
     let message_bytes = size("--size-messages", &own.size_messages)?;
     if own.parallel_sion_file {
-        notes.push(
-            "--parallel-sion-file: the launching side writes the file, in one piece".to_owned(),
-        );
+        notes
+            .push("--parallel-sion-file: no effect, the launching side writes the file".to_owned());
     }
     let buffers = match (own.multi_buffer, own.num_multi_buffer) {
         (true, 0) => 2,
@@ -91,7 +90,7 @@ fn check(linktest: &Linktest, nodes: usize) -> Result<(), UsageError> {
     let ranks = linktest.ranks.count(nodes);
     if !RANKS.contains(&ranks) {
         let hint = if ranks < 2 {
-            " (another host, or --ranks-per-node 2)"
+            " (add a host, or use --ranks-per-node 2)"
         } else {
             ""
         };
@@ -203,7 +202,7 @@ mod tests {
     fn every_refusal_is_one_sentence_with_the_flag() {
         for (words, expected) in [
             ("", "no hosts"),
-            ("--hosts local", "1 ranks: from 2 to 4096 (another host"),
+            ("--hosts local", "1 ranks: from 2 to 4096 (add a host"),
             (
                 "--hosts local:2 -m pigeon",
                 "invalid value 'pigeon' for '--mode <MODE>'",
@@ -214,7 +213,7 @@ mod tests {
             ),
             (
                 "--hosts local:2 --use-gpu-memory",
-                "--use-gpu-memory: messages go",
+                "--use-gpu-memory: messages use",
             ),
             (
                 "--hosts local:2 --memory-buffer-allocator pinned",

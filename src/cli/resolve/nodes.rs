@@ -114,7 +114,11 @@ fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
     let addresses = data.split(',').filter(|text| !text.is_empty());
     let data: Result<Vec<IpAddr>, UsageError> = addresses
         .map(|text| {
-            let fault = || wrong(format!("data={text} is no address (write data=10.1.0.7)"));
+            let fault = || {
+                wrong(format!(
+                    "data={text} is not an address (write data=10.1.0.7)"
+                ))
+            };
             text.parse().map_err(|_| fault())
         })
         .collect();

@@ -100,20 +100,20 @@ fn of_file(name: &str, nodes: &[NodeSpec]) -> Result<Chosen, UsageError> {
             [from, to] => (from, to, None),
             [from, to, rate] => (from, to, Some(rate)),
             _ => {
-                let why = "write FROM TO, and if wanted a rate: n1 n2 2.5G";
+                let why = "write FROM TO or FROM TO RATE: n1 n2 2.5G";
                 return Err(wrong(why.to_owned()));
             }
         };
         let node = |label: &str| {
             let place = places.get(label).copied();
-            place.ok_or_else(|| wrong(format!("{label:?} is no node of this run")))
+            place.ok_or_else(|| wrong(format!("{label:?} is not a node of this run")))
         };
         let link = (node(from)?, node(to)?);
         if link.0 == link.1 {
             return Err(wrong(format!("{from} cannot send to itself here")));
         }
         if !known.insert(link) {
-            let why = format!("{from} {to} stands there twice (for more links see --streams)");
+            let why = format!("{from} {to} is listed twice (for more links use --streams)");
             return Err(wrong(why));
         }
         links.push(link);
@@ -129,7 +129,7 @@ fn of_file(name: &str, nodes: &[NodeSpec]) -> Result<Chosen, UsageError> {
         }
     }
     if links.is_empty() {
-        return refuse(format!("--pattern {name} names no links"));
+        return refuse(format!("--pattern {name}: the file contains no pairs"));
     }
     links.sort_unstable();
     Ok(Chosen {
@@ -198,17 +198,14 @@ mod tests {
         };
         assert_eq!(all[0].paces, [pace]);
         for (text, why) in [
-            ("n1 n4", "line 1: \"n4\" is no node of this run"),
+            ("n1 n4", "line 1: \"n4\" is not a node of this run"),
             ("\nn1 n1", "line 2: n1 cannot send to itself here"),
             (
                 "n1 n2\nn1 n2",
-                "line 2: n1 n2 stands there twice (for more links see --streams)",
+                "line 2: n1 n2 is listed twice (for more links use --streams)",
             ),
-            (
-                "n1",
-                "line 1: write FROM TO, and if wanted a rate: n1 n2 2.5G",
-            ),
-            ("# nothing", "names no links"),
+            ("n1", "line 1: write FROM TO or FROM TO RATE: n1 n2 2.5G"),
+            ("# nothing", "the file contains no pairs"),
         ] {
             let error = with(text).unwrap_err();
             assert!(error.ends_with(why), "{error}");

@@ -99,12 +99,12 @@ fn check(arguments: &PlainArguments, one: &Test, nodes: usize) -> Result<(), Usa
     }
     if arguments.buffers.is_some() || one.source != Source::Memory {
         return refuse(format!(
-            "--profile {profile} is bounded by time (leave out --buffers and --source)"
+            "--profile {profile} is limited by time (leave out --buffers and --source)"
         ));
     }
     if matches!(one.sink, Sink::File(_)) || one.coupling == Coupling::Buffer {
         return refuse(format!(
-            "--profile {profile} wants links that do not wait for each other (leave out --sink FILE and --coupling buffer)"
+            "--profile {profile} needs links that do not wait for each other (leave out --sink FILE and --coupling buffer)"
         ));
     }
     if nodes < 2 {

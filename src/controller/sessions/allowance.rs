@@ -173,13 +173,13 @@ impl Allowance {
         let Some(tag) = tag_of(start) else {
             return match start.len() < LONGEST_TAG.min(length) {
                 true => Ok(None),
-                false => Err("a message is not understood: it has no kind".to_owned()),
+                false => Err("invalid message: it has no kind".to_owned()),
             };
         };
         let Some(at) = KINDS.iter().position(|kind| kind.tag.as_bytes() == tag) else {
             let tag = String::from_utf8_lossy(tag);
             let tag = crate::outside::clean(&tag).into_owned();
-            return Err(format!("a message is not understood: its kind is {tag:?}"));
+            return Err(format!("invalid message: its kind is {tag:?}"));
         };
         let (kind, count) = (&KINDS[at], self.counts[at]);
         let grown = self.link_ends.saturating_mul(kind.end_bytes);
@@ -195,9 +195,7 @@ impl Allowance {
         let seconds = self.since.elapsed().as_secs();
         let paced = PACED + PACED_PER_S * seconds;
         match kind.most {
-            Most::Asked if count == 0 => {
-                Err(format!("sent more messages than it was asked for ({tag})"))
-            }
+            Most::Asked if count == 0 => Err(format!("sent more messages than requested ({tag})")),
             Most::Paced if count >= paced => Err(format!(
                 "sent more than {paced} messages in {seconds} s ({tag})"
             )),
@@ -257,7 +255,7 @@ mod tests {
         for asked in [
             "hello", "prepared", "pong", "seen", "asked", "finished", "series",
         ] {
-            let error = format!("sent more messages than it was asked for ({asked})");
+            let error = format!("sent more messages than requested ({asked})");
             assert_eq!(often(&format!("{{\"{asked}\":1}}")), error);
         }
     }

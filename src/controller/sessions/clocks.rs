@@ -66,7 +66,7 @@ impl Sessions {
         self.forget_clocks();
         for round in 1..=QUESTIONS {
             self.ask_for_clocks();
-            self.await_all("tell its clock", 10_000, |session| {
+            self.await_all("report its clock", 10_000, |session| {
                 session.clock.samples.len() >= round
             })?;
         }

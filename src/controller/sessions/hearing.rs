@@ -85,7 +85,7 @@ impl Sessions {
             (Some(code @ 129..=192), None) => {
                 format!("node status process killed by signal {}", code - 128)
             }
-            (Some(code), None) => format!("lost: node status process left with code {code}"),
+            (Some(code), None) => format!("lost: node status process exited with code {code}"),
             (None, None) => "lost: the session ended".to_owned(),
         };
         self.lose(node, kind, format!("{what}{said}"));

@@ -43,7 +43,7 @@ impl Log {
     /// Notes that the run continues without a node.
     pub(super) fn goes_on_without(&mut self, missing: &Missing) {
         self.notice(format!(
-            "{}: goes on without it: {}",
+            "{}: the run continues without it: {}",
             missing.node, missing.what
         ));
     }

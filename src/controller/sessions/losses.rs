@@ -63,7 +63,7 @@ impl Sessions {
         for (node, trouble) in failed {
             if self.nodes[node].test.is_complete() {
                 // It has reported everything, so that its end after that costs nothing.
-                let text = format!("{}: {} (behind its report)", trouble.node, trouble.text());
+                let text = format!("{}: {} (after its report)", trouble.node, trouble.text());
                 self.log.notices.push(text);
                 continue;
             }

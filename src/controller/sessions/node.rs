@@ -160,7 +160,7 @@ impl Input {
         self.fresh_bytes = 0;
         self.allowance.count(kind, length);
         let read = outside::read(&message);
-        let read = read.map_err(|error| format!("a message is not understood: {error}"));
+        let read = read.map_err(|error| format!("invalid message: {error}"));
         read.map(Some)
     }
 

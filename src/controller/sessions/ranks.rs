@@ -33,7 +33,7 @@ impl Sessions {
                 let late: BTreeSet<usize> = open.map(|rank| ranks.node_of(rank, nodes)).collect();
                 let late = late.into_iter().map(|node| self.nodes[node].label.clone());
                 let late = launcher::hosts::fold(&late.collect::<Vec<_>>());
-                let what = format!("its ranks were not done after {} s", limit_ms / 1000);
+                let what = format!("its ranks did not finish within {} s", limit_ms / 1000);
                 let trouble = Trouble::of_node(TroubleKind::Deadline, &late, what);
                 self.log.troubles.push(trouble);
             }
@@ -60,10 +60,10 @@ impl Sessions {
             input.allowance.dropped(|tag| tag == "rank");
             let mut words = words.into_iter().map(|(rank, word)| {
                 if rank >= count || ranks.node_of(rank, nodes) != node {
-                    return Err(format!("speaks of rank {rank}, which is not its own"));
+                    return Err(format!("reported on rank {rank}, which is not its own"));
                 }
                 if matches!(word, RankWord::Done { .. }) && !done.insert(rank) {
-                    return Err(format!("rank {rank} came to its end twice"));
+                    return Err(format!("rank {rank} ended twice"));
                 }
                 take(rank, word)
             });

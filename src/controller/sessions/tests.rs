@@ -129,6 +129,6 @@ fn a_node_that_reports_more_often_than_it_was_asked_is_lost() {
     sessions.say(1, &report);
     assert!(sessions.failures().is_empty());
     sessions.say(1, &report);
-    let expected = "n2: sent more messages than it was asked for (finished)";
+    let expected = "n2: sent more messages than requested (finished)";
     assert_eq!(sessions.failures(), [expected]);
 }

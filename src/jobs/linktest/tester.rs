@@ -32,9 +32,7 @@ pub(crate) enum TesterError {
     #[error(transparent)]
     Rank(#[from] RankError),
     /// The received data differs from what was sent.
-    #[error(
-        "what rank {from} sent arrived wrong: buffer {buffer}, byte {at} (and perhaps more of it)"
-    )]
+    #[error("wrong data from rank {from}: buffer {buffer}, byte {at} (and perhaps more)")]
     Contents {
         /// Rank of the sender.
         from: usize,

@@ -387,6 +387,6 @@ impl TryFrom<String> for Benchmark {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        Self::named(&name).ok_or_else(|| format!("{name:?} is no benchmark"))
+        Self::named(&name).ok_or_else(|| format!("{name:?} is not a benchmark"))
     }
 }

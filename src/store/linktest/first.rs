@@ -54,7 +54,7 @@ pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileEr
         let own = RankSet {
             times_s: stream.many(ranks, |stream| stream.f64("time"))?,
             access: stream.many(ranks, |stream| unsigned(stream, "access pattern"))?,
-            all_to_all_s: stream.many(all, |stream| stream.f64("time from all to all"))?,
+            all_to_all_s: stream.many(all, |stream| stream.f64("all-to-all time"))?,
         };
         let retests = match task {
             0 => stream.retests(ranks, |stream| unsigned(stream, "rank"))?,

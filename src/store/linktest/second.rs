@@ -66,7 +66,7 @@ fn header(stream: &mut Stream<'_>) -> Result<(Header, u64), LinktestFileError> {
         messages: stream.u64("number of messages")?,
         message_bytes: stream.u64("size of messages")?,
         warmups: stream.u64("number of warm-up messages")?,
-        collect: stream.u64("a number that is not used any more")?,
+        collect: stream.u64("an unused number")?,
         ..Header::default()
     };
     let retests = few(stream, "number of retests", MOST_RETESTS)?;
@@ -124,14 +124,14 @@ fn opening(
     // Fields are read in the order of the stream.
     Ok(DataSet {
         started: stream.text("start", DATE_BYTES)?,
-        least_s: stream.f64("least time")?,
+        least_s: stream.f64("shortest time")?,
         mean_s: stream.f64("mean time")?,
-        most_s: stream.f64("greatest time")?,
+        most_s: stream.f64("longest time")?,
         all_to_all_s: match header.all_to_all {
             true => Some([
-                stream.f64("least time from all to all")?,
-                stream.f64("mean time from all to all")?,
-                stream.f64("greatest time from all to all")?,
+                stream.f64("shortest all-to-all time")?,
+                stream.f64("mean all-to-all time")?,
+                stream.f64("longest all-to-all time")?,
             ]),
             false => None,
         },
@@ -150,7 +150,7 @@ fn rank_set(
         times_s: stream.many(ranks - 1, |stream| stream.f64("time"))?,
         access: stream.many(ranks - 1, |stream| stream.u64("access pattern"))?,
         all_to_all_s: match header.all_to_all {
-            true => vec![stream.f64("time from all to all")?],
+            true => vec![stream.f64("all-to-all time")?],
             false => Vec::new(),
         },
     })

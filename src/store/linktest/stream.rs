@@ -22,7 +22,7 @@ pub enum LinktestFileError {
     #[error("a SION file, but not LinkTest's: no tag at byte {0}")]
     Tag(u64),
     /// The version is not known.
-    #[error("LinkTest {version} at byte {at}: 1.2 and 2.1 are read")]
+    #[error("LinkTest {version} at byte {at}: supported versions are 1.2 and 2.1")]
     Version {
         /// Version in the file.
         version: String,
@@ -41,8 +41,8 @@ pub enum LinktestFileError {
     },
     /// The stream is longer or shorter than its own numbers state.
     #[error(
-        "task {task} has {bytes} bytes behind byte {at}, by its own numbers there should be {expected}: an unsupported \
-         layout, or damaged"
+        "task {task} has {bytes} bytes after byte {at}, its own numbers require {expected}: unsupported \
+         layout, or damaged file"
     )]
     Length {
         /// Number of the task.
@@ -56,7 +56,7 @@ pub enum LinktestFileError {
     },
     /// The marker at the end of a stream is missing.
     #[error(
-        "task {task} does not end with END_BLOCK at byte {at}: an unsupported layout, or damaged"
+        "task {task} does not end with END_BLOCK at byte {at}: unsupported layout, or damaged file"
     )]
     End {
         /// Number of the task.
