@@ -46,9 +46,9 @@ impl Course {
             .collect();
         let tests = loads.iter().map(|test| {
             let name = record.plan.tests()[test.test].pattern.to_string();
-            let (columns, of) = columns(record, test);
+            let (columns, bytes_of) = columns(record, test);
             let seconds = test.seconds.iter();
-            let points = seconds.filter_map(|second| point(of(second), &columns, test.stretch_s));
+            let points = seconds.filter_map(|second| point(bytes_of(second), &columns, test.stretch_s));
             (test.test + 1, name, points.collect::<Vec<_>>())
         });
         let tests = tests.filter(|(_, _, points)| points.len() > 1).collect();
@@ -128,9 +128,12 @@ impl Course {
     }
 }
 
+/// Bytes of a second, by column.
+type BytesOf = fn(&Second) -> &[u64];
+
 /// The bytes of a second that a picture shows, and the columns in them that receive in a test: ports that receive from other hosts, or nodes that
 /// receive from others on their host if no link crosses a switch.
-fn columns(record: &Record, test: &TestRecord) -> (BTreeSet<usize>, fn(&Second) -> &[u64]) {
+fn columns(record: &Record, test: &TestRecord) -> (BTreeSet<usize>, BytesOf) {
     let plan = &record.plan.tests()[test.test];
     let rails = plan.rails.max(1);
     let crossing = test.links.iter().filter(|link| link.crosses_switch);
