@@ -12,6 +12,7 @@
 //! - `patterns`: benchmarks of four ranks on one machine, whose hosts are replaced by those of `linktest`.
 //! - `blocked`: the pattern of head-of-line blocking with the victim at 30 %. No switch of the lab blocks, so the
 //!   victim's solo measurement was set to a good value by hand and the record was judged again.
+//! - `help/`: the short help of each command.
 //! - `several/`: reports made from more than one record.
 //!
 //! The others come from the lab, changed in the same way, one for each verdict word and kind of fault:
@@ -29,6 +30,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use pipebench::internals::record::{Outcome, RECORD_VERSION, Record, VerdictWord};
 use pipebench::internals::report::compare::Comparison;
@@ -190,11 +192,55 @@ fn difference(stored: &str, made: &str) -> Option<String> {
 
 #[test]
 fn every_report_of_a_stored_record_is_the_stored_one() {
-    let rewrite = std::env::var("PIPEBENCH_GOLDEN").is_ok_and(|word| word == "rewrite");
-    let mut wrong = Vec::new();
     let several = ("several", documents_of_several());
     let each = RECORDS.map(|name| (name, documents(&record(name))));
-    for (name, documents) in each.into_iter().chain([several]) {
+    expect_stored(each.into_iter().chain([several]));
+}
+
+/// The short help of a command in 80 columns.
+fn short_help(command: &str) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_pipebench"))
+        .args(command.split_whitespace().chain(["-h"]))
+        .env("COLUMNS", "80")
+        .output()
+        .expect("it starts");
+    assert!(output.status.success(), "{command}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn the_short_help_of_each_command_is_the_stored_one_and_fits_a_screen() {
+    const COMMANDS: [(&str, &str); 15] = [
+        ("", "pipebench.txt"),
+        ("load", "load.txt"),
+        ("run", "run.txt"),
+        ("init", "init.txt"),
+        ("check", "check.txt"),
+        ("linktest", "linktest.txt"),
+        ("imb", "imb.txt"),
+        ("latency", "latency.txt"),
+        ("status", "status.txt"),
+        ("watch", "watch.txt"),
+        ("report", "report.txt"),
+        ("retest", "retest.txt"),
+        ("list", "list.txt"),
+        ("compare", "compare.txt"),
+        ("merge", "merge.txt"),
+    ];
+    let help = COMMANDS.map(|(command, file)| (file, short_help(command)));
+    let lines = help[0].1.lines();
+    assert!(lines.clone().count() <= 45, "{}", help[0].1);
+    for line in lines {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    expect_stored([("help", help.to_vec())]);
+}
+
+/// Compares documents with the stored ones of their folders, or writes these anew.
+fn expect_stored<'a>(all: impl IntoIterator<Item = (&'a str, Vec<(&'a str, String)>)>) {
+    let rewrite = std::env::var("PIPEBENCH_GOLDEN").is_ok_and(|word| word == "rewrite");
+    let mut wrong = Vec::new();
+    for (name, documents) in all {
         for (file, made) in documents {
             let path = folder(name).join(file);
             if rewrite {

@@ -68,7 +68,8 @@ fn hint(error: &clap::Error) -> Option<String> {
                 return Some("times, sizes and rates must be positive".to_owned());
             }
         }
-        (ErrorKind::ArgumentConflict, Some(first)) => {
+        (ErrorKind::ArgumentConflict, _) => {
+            let first = text_of(error, ContextKind::PriorArg)?;
             let name = first_sentence(error);
             let name = name.strip_prefix("the subcommand '")?.split('\'').next()?;
             return Some(match args::command().find_subcommand(name) {

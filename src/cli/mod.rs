@@ -47,7 +47,11 @@ use terminal::tell;
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
     let words = args::imb::spelled(std::env::args_os());
-    let matches = args::command().try_get_matches_from(words);
+    let command = match words.get(1).is_some_and(|word| word == "-h") {
+        true => args::short_command(),
+        false => args::command(),
+    };
+    let matches = command.try_get_matches_from(words);
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => return ExitCode::from(explain(&error)),

@@ -194,6 +194,7 @@ impl Entry<'_> {
         let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic());
         match port {
             Some(port) if is_name && !has_user && port < SYSTEM && port != SSH => {
+                let name = shown(name);
                 let reason = format!(
                     "is {port} a port or a number of processes? in a host file write '{name} port={port}' or '{name} nodes={port}'; a port also stands after user@{name}:"
                 );
@@ -424,7 +425,7 @@ mod tests {
             _ => false,
         };
         assert!(matches!(error("n1,n[1"), E::Entry { column: 4, .. }));
-        assert!(is("n1,n[1", "bracket") && is("n]", "bracket"));
+        assert!(is("n1,n[1", "unmatched bracket") && is("n]", "unmatched bracket"));
         for bad in [
             "n[]", "n[a]", "n[2-1]", "n[1-3/0]", "n[1-2/x]", "n[1-010]", "n[1-]", "n[-1]",
         ] {

@@ -339,13 +339,13 @@ pub(crate) enum Subcommand {
     /// Check hosts, ports and pairs before a run
     #[command(long_about = check::LONG)]
     Check(Box<PlainArguments>),
-    /// Measure the link of every pair of ranks with LinkTest's patterns and result file, without MPI
+    /// LinkTest without MPI: measure the link of every pair of ranks
     #[command(long_about = linktest::LONG)]
     Linktest(Box<LinktestArguments>),
-    /// Run the patterns of the Intel MPI Benchmarks with their tables, without MPI
+    /// Intel MPI Benchmarks without MPI: their patterns and tables
     #[command(long_about = imb::LONG)]
     Imb(Box<ImbArguments>),
-    /// Measure the latencies of all pairs of a fabric in a few rounds; find slow cables
+    /// Measure the latencies of a fabric in a few rounds; find slow cables
     #[command(long_about = latency::LONG)]
     Latency(Box<LatencyArguments>),
     /// List the runs on hosts and their rates; end one
@@ -354,7 +354,7 @@ pub(crate) enum Subcommand {
     /// Show a run live: ports, links, and what they wait for
     #[command(long_about = visits::WATCH_LONG)]
     Watch(WatchArguments),
-    /// Make a report of a stored run: text, page, table, JUnit, OpenMetrics
+    /// Report a stored run: text, page, table, JUnit, OpenMetrics
     Report(ReportArguments),
     /// Retest the faults of a run, after you moved a cable
     #[command(long_about = records::RETEST_LONG)]
@@ -393,24 +393,29 @@ pub(crate) enum Subcommand {
     Manual,
 }
 
-/// The options that `-h` shows; `--help` shows all.
-const FIRST: [&str; 16] = [
-    "hosts",
-    "hostfile",
-    "exclude",
-    "phases",
-    "profile",
-    "pattern",
-    "time",
-    "data-network",
-    "link-speed",
-    "mtu",
-    "floor",
-    "folder",
-    "json",
-    "quiet",
-    "dry-run",
-    "help",
+/// The options that `-h` shows, each in a line of 80 columns; `--help` shows all.
+const FIRST: [(&str, &str); 15] = [
+    ("hosts", "n1,n2,n3  n[01-16]  user@host:port  local:3  auto"),
+    (
+        "hostfile",
+        "A line per node: name, then key=value (see --help)",
+    ),
+    ("phases", "Phases of the pipeline on every node"),
+    ("profile", "quick, acceptance or soak"),
+    ("pattern", "Which nodes send to which"),
+    ("time", "How long to measure, after the warm-up (10s, 2m)"),
+    ("data-network", "Network used for data, chosen on each host"),
+    ("link-speed", "Specified speed of every data port (25G)"),
+    ("mtu", "Specified MTU of every data port, in bytes"),
+    ("floor", "Least share of the expected rate, in percent"),
+    ("json", "Write the record of the run; - is standard output"),
+    (
+        "folder",
+        "Keep record, table and summary in a folder in DIR",
+    ),
+    ("quiet", "Print only the result"),
+    ("dry-run", "Print plan and duration; start nothing"),
+    ("help", "Print this help; --help prints all of it"),
 ];
 /// Options whose defaults are right for nearly everybody.
 const TUNING: [&str; 9] = [
@@ -431,20 +436,41 @@ pub(super) fn command() -> clap::Command {
         let name = option.get_long();
         name.is_some_and(|name| names.contains(&name))
     };
-    let sorted = |option: clap::Arg| {
-        let is_first = is_in(&option, &FIRST);
-        let option = match is_in(&option, &TUNING) {
-            true => option.help_heading("Tuning"),
-            false => option,
-        };
-        option.hide_short_help(!is_first)
+    let sorted = |option: clap::Arg| match is_in(&option, &TUNING) {
+        true => option.help_heading("Tuning"),
+        false => option,
     };
     // `check` and `load` name them in one sentence: their own help would be a copy.
     let hidden = |command: clap::Command| command.mut_args(|option| option.hide(true));
     let command = Arguments::command().mut_args(sorted);
     let command = command.mut_subcommand("check", hidden);
     let command = command.mut_subcommand("load", hidden);
-    command.after_help(SHORT_TAIL).after_long_help(long_tail())
+    command.after_long_help(long_tail())
+}
+
+/// The command with a help of one screen: the options that matter, in one list, and the commands that people type.
+pub(super) fn short_command() -> clap::Command {
+    /// Commands for scripts and web servers.
+    const RARE: [&str; 3] = ["cgi", "completions", "manual"];
+    let short = |option: clap::Arg| {
+        let mut first = FIRST.iter();
+        let known = first.find(|(name, _)| option.get_long() == Some(name));
+        let Some((name, text)) = known else {
+            return option.hide(true);
+        };
+        let option = option.help_heading(None).help(*text);
+        match *name {
+            "profile" | "pattern" => option.value_name("NAME"),
+            _ => option,
+        }
+    };
+    let command = command().mut_args(short);
+    let command = command.mut_subcommands(|command| {
+        let is_rare = RARE.contains(&command.get_name());
+        let is_hidden = command.is_hide_set();
+        command.hide(is_rare || is_hidden)
+    });
+    command.after_help(SHORT_TAIL)
 }
 
 impl Arguments {
@@ -471,8 +497,8 @@ pub(super) fn parsed(words: &[String]) -> Result<PlainArguments, clap::Error> {
 const LOAD_LONG: &str = "Loads every port of a switch at once and judges what each of them carried. `pipebench load OPTIONS` and `pipebench OPTIONS` are the \
     same; `pipebench --help` lists the options.";
 /// What stands below the options of `-h`.
-const SHORT_TAIL: &str = "`pipebench --help` has all options, `pipebench help COMMAND` those of a command.\n\
-    Exit codes: 0 PASS or not judged, 1 FAIL, 2 usage, 3 no evidence, 10 a host cannot be reached; `--help` has all.";
+const SHORT_TAIL: &str = "More: pipebench --help, pipebench help COMMAND\n\
+    Exit codes: 0 PASS or NOT JUDGED, 1 FAIL, 2 usage, 3 UNDECIDED, 10 no host";
 
 /// Sets the arguments that the words name, and no others.
 pub(super) fn update(arguments: &mut PlainArguments, words: &[String]) -> Result<(), clap::Error> {

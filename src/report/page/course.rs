@@ -48,7 +48,8 @@ impl Course {
             let name = record.plan.tests()[test.test].pattern.to_string();
             let (columns, bytes_of) = columns(record, test);
             let seconds = test.seconds.iter();
-            let points = seconds.filter_map(|second| point(bytes_of(second), &columns, test.stretch_s));
+            let points =
+                seconds.filter_map(|second| point(bytes_of(second), &columns, test.stretch_s));
             (test.test + 1, name, points.collect::<Vec<_>>())
         });
         let tests = tests.filter(|(_, _, points)| points.len() > 1).collect();
