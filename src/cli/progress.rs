@@ -8,7 +8,7 @@ use crate::plan::{Bound, RunPlan, Test, Work};
 use crate::record::{HostRecord, LineRecord, PairTime, RoundProgress, Second};
 use crate::report::linktest::lines;
 use crate::report::{header, imb};
-use crate::units::{SECOND_NS, show_age, show_rate, show_utc, sum};
+use crate::units::{SECOND_NS, Scale, show_age, show_rate, show_utc, sum};
 
 use super::terminal::Terminal;
 
@@ -198,14 +198,20 @@ impl Ports {
             .filter(|(port, _)| is_loaded(*port));
         let mut rates: Vec<(usize, u64)> = rates.map(|(port, bytes)| (port, *bytes)).collect();
         rates.sort_by_key(|(_, bytes)| *bytes);
-        let shown = |bytes: u64| show_rate(bytes.saturating_mul(8));
+        let most = rates.last().map_or(0, |(_, bytes)| *bytes);
+        let scale = Scale::of(most as f64 * 8.0);
         let slowest = rates.iter().take(NAMED).map(|(port, bytes)| {
             let label = labels.get(*port).map_or("", String::as_str);
-            format!("{label} {}", shown(*bytes))
+            format!("{label} {}", scale.show(*bytes as f64 * 8.0))
         });
         let slowest: Vec<String> = slowest.collect();
         let total = sum(rates.iter().map(|(_, bytes)| *bytes));
-        format!("total {}  slowest {}", shown(total), slowest.join(", "))
+        let total = show_rate(total.saturating_mul(8));
+        format!(
+            "total {total}  slowest {} {}",
+            slowest.join(", "),
+            scale.unit
+        )
     }
 }
 
