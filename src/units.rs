@@ -231,23 +231,21 @@ pub fn show_us(seconds: f64) -> String {
     format!("{us:.digits$} us")
 }
 
-/// Formats a rate for people, with the unit that fits: `84.1 Mbit/s`, `23.5 Gbit/s`.
-pub fn show_rate(bits_per_s: u64) -> String {
-    let rate = bits_per_s as f64;
-    let (value, unit) = match bits_per_s {
-        0 => return "0 bit/s".to_owned(),
-        1..1_000 => (rate, "bit/s"),
-        1_000..1_000_000 => (rate / 1e3, "kbit/s"),
-        1_000_000..1_000_000_000 => (rate / 1e6, "Mbit/s"),
-        1_000_000_000..1_000_000_000_000 => (rate / 1e9, "Gbit/s"),
-        _ => (rate / 1e12, "Tbit/s"),
-    };
-    let digits = match value {
-        large if large >= 99.95 => 0,
-        middle if middle >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$} {unit}")
+/// Formats a rate for people, with the unit that fits: `84.10 Mbit/s`, `23.50 Gbit/s`.
+pub fn show_rate(bits_per_s: f64) -> String {
+    let scale = Scale::of(bits_per_s);
+    format!("{} {}", scale.show(bits_per_s), scale.unit)
+}
+
+/// Formats a rate and the one that it is a part of, in the unit of the higher one: `55.40 of 91.60 Mbit/s`.
+pub(crate) fn show_part(part: f64, whole: f64) -> String {
+    let scale = Scale::of(part.max(whole));
+    format!(
+        "{} of {} {}",
+        scale.show(part),
+        scale.show(whole),
+        scale.unit
+    )
 }
 
 /// The unit in which all rates of a table are shown.
@@ -306,21 +304,14 @@ mod tests {
 
     #[test]
     fn a_rate_is_shown_with_the_unit_that_fits() {
-        let shown = [
-            0,
-            999,
-            84_100_000,
-            999_960_000,
-            23_500_000_000,
-            1_600_000_000_000,
-        ];
+        let shown = [0.0, 250_000.0, 84.1e6, 999.96e6, 23.5e9, 1.6e12];
         let expected = [
-            "0 bit/s",
-            "999 bit/s",
-            "84.1 Mbit/s",
-            "1000 Mbit/s",
-            "23.5 Gbit/s",
-            "1.60 Tbit/s",
+            "0.00 Gbit/s",
+            "250.0 kbit/s",
+            "84.10 Mbit/s",
+            "1000.0 Mbit/s",
+            "23.50 Gbit/s",
+            "1600.0 Gbit/s",
         ];
         assert_eq!(shown.map(show_rate), expected);
     }

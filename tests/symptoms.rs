@@ -354,7 +354,7 @@ fn an_uplink_that_no_test_filled_does_not_pass() {
     );
     expect_reason(
         &said,
-        "of 10.00 Gbit/s, no test filled it; its hosts can fill 0.18",
+        "of 10.00 Gbit/s, no test filled it; its hosts can fill 18",
     );
     expect_reason(&said, "of it: name more of its hosts");
     let said = judged(&leaves("acceptance", 200_000_000, 1));
@@ -456,7 +456,7 @@ fn an_uplink_that_carries_more_than_was_specified_asks_for_its_groups() {
         remarks.find(|one| one.starts_with("uplink a "))
     };
     let asked = told(100_000_000).expect("a remark");
-    let words = "uplink a is specified with 0.1000 Gbit/s but carried 0.1837 in test 2: ";
+    let words = "uplink a is specified with 100.0 Mbit/s but carried 183.7 Mbit/s in test 2: ";
     assert!(asked.starts_with(words), "{asked}");
     assert!(
         asked.ends_with(": do its hosts (group=) and its speed (--uplink) match the switch?"),

@@ -284,6 +284,8 @@ impl Done {
 
     /// Prints the result, as far as it was not printed while the run went on.
     fn print(&self, summary: &str, output: &Output<'_>, terminal: &mut Terminal) {
+        /// Most lines of a summary whose first line is still in sight at its end.
+        const SHORT: usize = 8;
         let record = &self.record;
         let is_fail = record.verdict.word == VerdictWord::Fail;
         match record.measured() {
@@ -299,6 +301,9 @@ impl Done {
             Measured::Acceptance(..) | Measured::Linktest(..) | Measured::Latency(..) => {
                 if output.preflight || is_fail || record.outcome.has_begun() {
                     terminal.result(summary);
+                }
+                if !output.preflight && summary.lines().count() > SHORT {
+                    terminal.result(&text::last_line(record));
                 }
             }
         }

@@ -206,7 +206,7 @@ impl Ports {
         });
         let slowest: Vec<String> = slowest.collect();
         let total = sum(rates.iter().map(|(_, bytes)| *bytes));
-        let total = show_rate(total.saturating_mul(8));
+        let total = show_rate(total as f64 * 8.0);
         format!(
             "total {total}  slowest {} {}",
             slowest.join(", "),

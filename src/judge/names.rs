@@ -2,7 +2,7 @@
 
 use crate::plan::RunPlan;
 use crate::record::{Culprit, FaultSheet, Sheet};
-use crate::units::show_gbit;
+use crate::units::show_rate;
 
 use super::fabric::Place;
 use super::fault::Fault;
@@ -11,7 +11,7 @@ use super::thresholds::PEERS;
 /// The floor in words.
 pub(crate) fn floor_text(plan: &RunPlan) -> String {
     match plan.criteria.min_rate_bits_per_s {
-        Some(rate) => format!("{} Gbit/s", show_gbit(rate as f64 / 1e9)),
+        Some(rate) => show_rate(rate as f64),
         // The floor is printed as given, so two different floors never read alike.
         None if plan.criteria.peers => format!(
             "{}, and {} of the median of its peers",

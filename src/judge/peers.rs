@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::units::show_gbit;
+use crate::units::show_rate;
 use numbers::spread::{NORMAL, median, median_size, sigmas_exceeded_with, usual};
 use numbers::whole;
 
@@ -191,10 +191,10 @@ fn classes(
 pub fn sentence(view: &View, odd: &Odd) -> String {
     let (label, direction) = named(view, odd.place);
     format!(
-        "{label} {direction} differs from its {} peers: {} Gbit/s, their median is {} (test {}, {:.1} standard deviations)",
+        "{label} {direction} differs from its {} peers: {}, their median is {} (test {}, {:.1} standard deviations)",
         odd.members - 1,
-        show_gbit(odd.rate / 1e9),
-        show_gbit(odd.median / 1e9),
+        show_rate(odd.rate),
+        show_rate(odd.median),
         odd.test + 1,
         odd.sigmas
     )

@@ -6,7 +6,7 @@ use launcher::hosts::fold;
 
 use crate::plan::{Coupling, Sink, Test};
 use crate::record::FaultSheet;
-use crate::units::{show_gbit, sum};
+use crate::units::{show_rate, sum};
 
 use super::fabric::Place;
 use super::fault::Fault;
@@ -145,9 +145,9 @@ impl Writer<'_> {
             let is_beyond = most.rate > *speed as f64 * EXCEEDS;
             is_beyond.then(|| {
                 format!(
-                    "uplink {group} is specified with {} Gbit/s but carried {} in test {}: do its hosts (group=) and its speed (--uplink) match the switch?",
-                    show_gbit(*speed as f64 / 1e9),
-                    show_gbit(most.rate / 1e9),
+                    "uplink {group} is specified with {} but carried {} in test {}: do its hosts (group=) and its speed (--uplink) match the switch?",
+                    show_rate(*speed as f64),
+                    show_rate(most.rate),
                     most.test + 1
                 )
             })

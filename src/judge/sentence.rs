@@ -2,7 +2,7 @@
 
 use crate::plan::Pattern;
 use crate::record::{Culprit, DirectionSheet, FaultKind, FaultSheet, Sheet, Verdict, VerdictWord};
-use crate::units::show_gbit;
+use crate::units::{show_part, show_rate};
 
 use super::fabric::Place;
 use super::fault::Fault;
@@ -74,14 +74,13 @@ impl Writer<'_> {
         let (port, way, one) = directions
             .filter(|(.., one)| misses(one))
             .min_by(|a, b| a.2.rate_bits_per_s.total_cmp(&b.2.rate_bits_per_s))?;
-        let gbit = |rate: f64| show_gbit(rate / 1e9);
         Some(format!(
-            "{} {way}: {} Gbit/s, below --min-rate ({}); the port can carry {} one way, and {} with equal reverse traffic",
+            "{} {way}: {}, below --min-rate ({}); the port can carry {} one way, and {} with equal reverse traffic",
             port.label,
-            gbit(one.rate_bits_per_s),
-            gbit(self.plan.criteria.min_rate_bits_per_s? as f64),
-            gbit(port.ceiling_bits_per_s.unwrap_or(0.0)),
-            gbit(one.expected_bits_per_s.unwrap_or(0.0)),
+            show_rate(one.rate_bits_per_s),
+            show_rate(self.plan.criteria.min_rate_bits_per_s? as f64),
+            show_rate(port.ceiling_bits_per_s.unwrap_or(0.0)),
+            show_rate(one.expected_bits_per_s.unwrap_or(0.0)),
         ))
     }
 
@@ -93,7 +92,6 @@ impl Writer<'_> {
             let mut loads = passes.filter(|pass| !pass.isolated);
             loads.any(|pass| pass.judged)
         };
-        let gbit = |rate: f64| show_gbit(rate / 1e9);
         let uplinks = (0..fabric.groups).flat_map(|group| [(group, "out"), (group, "in")]);
         let places = uplinks.map(|(group, way)| match way {
             "out" => (group, way, Place::Up(group)),
@@ -110,7 +108,7 @@ impl Writer<'_> {
             let next = match ceilings < *speed as f64 * 0.9 {
                 true => format!(
                     "its hosts can fill {} of it: name more of its hosts",
-                    gbit(ceilings)
+                    show_rate(ceilings)
                 ),
                 false => {
                     "--pattern rotate fills it, since all its hosts then send to others at once"
@@ -118,9 +116,8 @@ impl Writer<'_> {
                 }
             };
             return Some(format!(
-                "uplink of {group_name}, {way}: at most {} of {} Gbit/s, no test filled it; {next}",
-                gbit(most),
-                gbit(*speed as f64)
+                "uplink of {group_name}, {way}: at most {}, no test filled it; {next}",
+                show_part(most, *speed as f64)
             ));
         }
         if self.plan.criteria.non_blocking && !self.case.loads_all() {
@@ -153,10 +150,9 @@ impl Writer<'_> {
             false => String::new(),
         };
         Some(format!(
-            "{}: {} of {} Gbit/s{at}, and no measurement explains why",
+            "{}: {}{at}, and no measurement explains why",
             name(self.plan, sheet, &culprit(&Fault::Place(place))),
-            show_gbit(pass.rate / 1e9),
-            show_gbit(pass.expected / 1e9),
+            show_part(pass.rate, pass.expected),
         ))
     }
 
@@ -199,21 +195,20 @@ impl Writer<'_> {
                 fault.share, self.plan.criteria.loss
             );
         }
-        let gbit = fault.rate_bits_per_s / 1e9;
+        let rate = fault.rate_bits_per_s;
+        let expected = rate / fault.share.max(1e-9);
         if fault.kind == FaultKind::HeadOfLine {
             let again = match fault.word {
                 VerdictWord::Fail => "and again when repeated, though healthy in isolation",
                 _ => "but it did not repeat, or the pair fell short in isolation, too",
             };
             return format!(
-                "{name} suffers from a congested port elsewhere (head-of-line blocking): {} of {} Gbit/s ({:.1} %, floor {}), {again}",
-                show_gbit(gbit),
-                show_gbit(gbit / fault.share.max(1e-9)),
+                "{name} suffers from a congested port elsewhere (head-of-line blocking): {} ({:.1} %, floor {}), {again}",
+                show_part(rate, expected),
                 percent(fault.share),
                 floor_text(self.plan)
             );
         }
-        let expected = gbit / fault.share.max(1e-9);
         let (short, all) = fault.short_in;
         let carried = if fault.culprit.is_shared() {
             " carried"
@@ -221,13 +216,12 @@ impl Writer<'_> {
             ":"
         };
         let figures = format!(
-            "{name}{carried} {} of {} Gbit/s ({:.1} %, floor {}){}",
-            show_gbit(gbit),
-            show_gbit(expected),
+            "{name}{carried} {} ({:.1} %, floor {}){}",
+            show_part(rate, expected),
             percent(fault.share),
             floor_text_of(self.plan, sheet, &fault.culprit),
             fault.stretch.map_or_else(String::new, |one| {
-                let mean = percent(one.mean_bits_per_s / 1e9 / expected.max(1e-9));
+                let mean = percent(one.mean_bits_per_s / expected.max(1.0));
                 format!(
                     " for {} s from second {} of test {} (mean {mean:.1} %)",
                     one.seconds,
@@ -257,8 +251,8 @@ impl Writer<'_> {
                 let why = fault.notes.first();
                 let why = why.map_or("its host was at its limit", String::as_str);
                 format!(
-                    "{figures}: {why}; proven up to {} Gbit/s, not judged above",
-                    show_gbit(self.proven(sheet, fault) / 1e9)
+                    "{figures}: {why}; proven up to {}, not judged above",
+                    show_rate(self.proven(sheet, fault))
                 )
             }
             _ if fault

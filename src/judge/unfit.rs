@@ -7,7 +7,7 @@ use crate::plan::{Purpose, RunPlan, Sink, Test};
 use crate::record::{
     HostRecord, LinkRecord, TestRecord, Verdict, VerdictWord, WireKind, first_nodes,
 };
-use crate::units::{gbit_per_s, show_gbit, show_ns, sum};
+use crate::units::{gbit_per_s, show_ns, show_rate, sum};
 
 use super::case::Case;
 use super::confirm::Request;
@@ -93,9 +93,9 @@ fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<
         hosts: true,
         lasts: true,
         why: format!(
-            "{} wrote {} Gbit/s to {pattern}, and its receivers waited for these writes {:.0} % of the time",
+            "{} wrote {} to {pattern}, and its receivers waited for these writes {:.0} % of the time",
             hosts[node].node,
-            show_gbit(gbit_per_s(bytes, node_ns)),
+            show_rate(gbit_per_s(bytes, node_ns) * 1e9),
             waited * 100.0
         ),
     })
@@ -129,10 +129,10 @@ pub(super) fn too_fast(
         hosts: !busy.is_empty(),
         lasts: false,
         why: format!(
-            "{} showed {} Gbit/s, above its ceiling of {}{}",
+            "{} showed {}, above its ceiling of {}{}",
             view.ports[port].label,
-            show_gbit(rate / 1e9),
-            show_gbit(ceiling / 1e9),
+            show_rate(rate),
+            show_rate(ceiling),
             match busy.is_empty() {
                 true => " (is the port faster than specified?)",
                 false => &busy,

@@ -2,7 +2,7 @@
 
 use crate::plan::Purpose;
 use crate::record::{LinkRecord, Record, TestRecord};
-use crate::units::show_gbit;
+use crate::units::show_rate;
 use numbers::spread::{Spread, percentile};
 
 use super::figures::Figures;
@@ -85,9 +85,9 @@ fn goodput(record: &Record) -> Option<String> {
         .collect();
     let spread = Spread::of(&totals)?;
     Some(format!(
-        "{} to {} Gbit/s one way through the switch, test by test (RFC 8238; a total hides single ports)",
-        show_gbit(spread.least),
-        show_gbit(spread.most)
+        "{} to {} one way through the switch, test by test (RFC 8238; a total hides single ports)",
+        show_rate(spread.least * 1e9),
+        show_rate(spread.most * 1e9)
     ))
 }
 

@@ -7,7 +7,7 @@ use crate::record::{
     TestRecord, VerdictWord,
 };
 
-use crate::units::{show_gbit, show_ns};
+use crate::units::{Scale, rate_word, show_ns, show_part, show_rate};
 
 use super::figures::{Direction, Port};
 
@@ -34,9 +34,8 @@ pub(super) fn weakest_as_text(
     floor: &str,
 ) -> String {
     format!(
-        "weakest {place} {} of {} Gbit/s payload ({:.1} %, floor {floor})",
-        gbit(one.rate_bits_per_s),
-        gbit(one.expected_bits_per_s.unwrap_or(0.0)),
+        "weakest {place} {} payload ({:.1} %, floor {floor})",
+        show_part(one.rate_bits_per_s, one.expected_bits_per_s.unwrap_or(0.0)),
         share * 100.0
     )
 }
@@ -155,7 +154,21 @@ fn judged_part(record: &Record) -> Option<String> {
     (judged < all).then(|| format!("{judged} of {all} port directions judged"))
 }
 
-/// The figure to sign, as text. Returns `None` unless the verdict is PASS and the sheet has a figure.
+/// True if a run has the tests of an acceptance.
+pub(super) fn is_acceptance(record: &Record) -> bool {
+    let acceptance = record.plan.acceptance();
+    acceptance.is_some_and(|acceptance| acceptance.profile == Profile::Acceptance)
+}
+
+/// Name of the lowest rate of all port directions: only an acceptance is for signature.
+pub(super) fn name_of_figure(record: &Record) -> &'static str {
+    match is_acceptance(record) {
+        true => "to sign",
+        false => "lowest port direction",
+    }
+}
+
+/// The lowest rate of all port directions, as text. Returns `None` unless the verdict is PASS and the sheet has a figure.
 pub fn to_sign(record: &Record) -> Option<String> {
     let passed = record.verdict.word == VerdictWord::Pass;
     let figure = record.sheet.figure.filter(|_| passed)?;
@@ -171,16 +184,16 @@ pub fn to_sign(record: &Record) -> Option<String> {
         (None, None) => String::new(),
     };
     let wire = figure.wire_bits_per_s.map_or_else(String::new, |wire| {
-        format!(" ({} on the wire)", show_gbit(wire / 1e9))
+        format!(" ({} on the wire)", show_rate(wire))
     });
     let possible = port.speed_bits_per_s.map_or_else(String::new, |speed| {
         let share = figure.ceiling_bits_per_s / speed as f64;
         format!(" (its ceiling {mtu}is {:.1} % of line rate)", share * 100.0)
     });
     Some(format!(
-        "{} {way} {} Gbit/s payload{wire} one way, both directions loaded: {:.1} % of the port's ceiling{possible}",
+        "{} {way} {} payload{wire} one way, both directions loaded: {:.1} % of the port's ceiling{possible}",
         port.label,
-        show_gbit(figure.rate_bits_per_s / 1e9),
+        show_rate(figure.rate_bits_per_s),
         figure.rate_bits_per_s / figure.ceiling_bits_per_s * 100.0,
     ))
 }
@@ -365,9 +378,8 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
             let note = fault.notes.first().filter(|_| by_host);
             let note = note.map_or_else(String::new, |note| format!(": {note}"));
             format!(
-                "{name}: {} of {} Gbit/s ({:.1} %){note}",
-                gbit(rate),
-                gbit(rate / fault.share.max(1e-9)),
+                "{name}: {} ({:.1} %){note}",
+                show_part(rate, rate / fault.share.max(1e-9)),
                 fault.share * 100.0
             )
         }
@@ -475,20 +487,21 @@ fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
 
 /// The question to answer about a fabric that carries less than its ports can.
 fn asks(record: &Record, fault: &FaultSheet) -> String {
-    let carried = gbit(fault.rate_bits_per_s);
+    let carried = show_rate(fault.rate_bits_per_s);
+    let word = rate_word(numbers::whole(fault.rate_bits_per_s));
     let Culprit::Shared { from, to } = &fault.culprit else {
         return format!(
-            "      to decide: may these pairs share {carried} Gbit/s? (--fabric non-blocking specifies that nothing is shared)"
+            "      to decide: may these pairs share {carried}? (--fabric non-blocking specifies that nothing is shared)"
         );
     };
     let all = record.sheet.ports.len();
     if from.len() == all && to.len() == all {
         return format!(
-            "      to decide: is it one switch? Then it carries less than its ports can, and --fabric non-blocking makes this a FAIL. Leaves with uplinks? Then declare them (group= in a host file, --uplink GROUP={carried}G)"
+            "      to decide: is it one switch? Then it carries less than its ports can, and --fabric non-blocking makes this a FAIL. Leaves with uplinks? Then declare them (group= in a host file, --uplink GROUP={word})"
         );
     }
     format!(
-        "      to decide: is it an uplink of {carried} Gbit/s? Then declare it (group= in a host file, --uplink GROUP={carried}G). One switch? Then --fabric non-blocking makes this a FAIL"
+        "      to decide: is it an uplink of {carried}? Then declare it (group= in a host file, --uplink GROUP={word}). One switch? Then --fabric non-blocking makes this a FAIL"
     )
 }
 
@@ -509,6 +522,8 @@ fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
         return Vec::new();
     }
     let sheet = &record.sheet;
+    let rates = fault.evidence.iter().map(|one| one.rate_bits_per_s);
+    let scale = Scale::of(rates.fold(0.0, f64::max));
     let told: Vec<String> = fault
         .evidence
         .iter()
@@ -520,7 +535,7 @@ fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
             };
             match fault.kind.is_of_losses() {
                 true => format!("{pair} {alone} {:.1e} lost", one.loss),
-                false => format!("{pair} {alone} {}", gbit(one.rate_bits_per_s)),
+                false => format!("{pair} {alone} {}", scale.show(one.rate_bits_per_s)),
             }
         })
         .collect();
@@ -533,7 +548,7 @@ fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
         })
         .collect();
     if let (Some(last), false) = (lines.last_mut(), fault.kind.is_of_losses()) {
-        last.push_str(" Gbit/s");
+        *last += &format!(" {}", scale.unit);
     }
     let commands = commands(record, fault);
     lines.extend(commands.map(|(server, client)| format!("reproduce   {server}      {client}")));
@@ -568,17 +583,13 @@ pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)>
     let host = |port: &PortSheet| Some(record.plan.nodes.get(port.node)?.host.as_str());
     let server = format!("{}$ iperf3 -s -B {}", host(to)?, address(to)?);
     let client = format!(
-        "{}$ iperf3 -c {} -B {} -P {streams}{held} -t 30      (expect about {} Gbit/s)",
+        "{}$ iperf3 -c {} -B {} -P {streams}{held} -t 30      (expect about {})",
         host(from)?,
         address(to)?,
         address(from)?,
-        gbit(one.rate_bits_per_s)
+        show_rate(one.rate_bits_per_s)
     );
     Some((server, client))
-}
-
-fn gbit(bits_per_s: f64) -> String {
-    show_gbit(bits_per_s / 1e9)
 }
 
 #[cfg(test)]

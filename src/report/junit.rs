@@ -11,7 +11,7 @@ use crate::judge::names::name_of;
 use crate::record::{
     Culprit, DirectionSheet, LatencyRecord, Outcome, PortSheet, Record, VerdictWord,
 };
-use crate::units::{show_gbit, show_utc};
+use crate::units::{show_part, show_rate, show_utc};
 
 use super::{judged, text};
 
@@ -103,7 +103,11 @@ fn properties(writer: &mut Writer<Vec<u8>>, record: &Record) -> Result<(), Fault
     ];
     let standing = judged::standing(record).map(|text| text.trim().to_owned());
     known.extend(standing.map(|text| ("standing", text)));
-    known.extend(judged::to_sign(record).map(|text| ("to_sign", text)));
+    let figure = match judged::is_acceptance(record) {
+        true => "to_sign",
+        false => "lowest_port_direction",
+    };
+    known.extend(judged::to_sign(record).map(|text| (figure, text)));
     writer.write_event(Event::Start(BytesStart::new("properties")))?;
     for (name, value) in &known {
         let property = element("property", &[("name", name), ("value", value)]);
@@ -231,16 +235,16 @@ fn cases_of_cables(latency: &LatencyRecord) -> Vec<Case> {
 }
 
 fn figures(record: &Record, one: &DirectionSheet) -> String {
-    let rate = show_gbit(one.rate_bits_per_s / 1e9);
+    let rate = one.rate_bits_per_s;
     let number = judged::number(record, one.test);
     let place = number.map_or_else(String::new, |number| format!(" in test {number}"));
     match one.expected_bits_per_s.zip(one.share) {
         Some((expected, share)) => format!(
-            "{rate} of {} Gbit/s ({:.1} %){place}",
-            show_gbit(expected / 1e9),
+            "{} ({:.1} %){place}",
+            show_part(rate, expected),
             share * 100.0
         ),
-        None => format!("{rate} Gbit/s, not judged"),
+        None => format!("{}, not judged", show_rate(rate)),
     }
 }
 

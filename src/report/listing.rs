@@ -1,7 +1,7 @@
 //! The list of runs: one row each, to find a particular run.
 
 use crate::record::Record;
-use crate::units::{show_age, show_gbit, show_utc};
+use crate::units::{show_age, show_rate, show_utc};
 
 use super::figures::Figures;
 use super::status::aligned;
@@ -29,8 +29,11 @@ pub fn row(name: &str, record: &Record) -> Row {
     let weakest = judged.or_else(|| {
         let figures = Figures::of(record, record.tests().first()?);
         let (port, direction, rate) = figures.weakest()?;
-        let rate = show_gbit(rate);
-        Some(format!("{} {direction} {rate} Gbit/s", port.label))
+        Some(format!(
+            "{} {direction} {}",
+            port.label,
+            show_rate(rate * 1e9)
+        ))
     });
     [
         name.to_owned(),

@@ -58,6 +58,26 @@ fn quoted(words: &[String]) -> String {
     words.join(" ")
 }
 
+/// The ports that a summary shows: all of a few, the worst ten of many and a line for the others. The worst have the lowest figure.
+fn worst<P>(mut ports: Vec<P>, figure: impl Fn(&P) -> f64) -> (Vec<P>, Option<String>) {
+    /// Most ports of which all are shown, in the order of the hosts.
+    const FEW: usize = 16;
+    /// Ports that are shown of more.
+    const WORST: usize = 10;
+    if ports.len() <= FEW {
+        return (ports, None);
+    }
+    ports.sort_by(|one, other| figure(one).total_cmp(&figure(other)));
+    let more = ports.len() - WORST;
+    ports.truncate(WORST);
+    (
+        ports,
+        Some(format!(
+            "and {more} ports that carried more (--csv has all)"
+        )),
+    )
+}
+
 /// Width of a column of labels below the heading `host`.
 fn label_width<'a>(labels: impl Iterator<Item = &'a String>) -> usize {
     labels.map(String::len).max().unwrap_or(0).max("host".len())

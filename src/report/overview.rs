@@ -1,12 +1,11 @@
 //! Summary of several tests: a line per test, and the least rate that each port carried in any of them.
 
-use crate::plan::{Pattern, Profile, Purpose};
-use crate::record::{Record, TestRecord};
-
-use crate::units::show_gbit;
+use crate::plan::{Pattern, Purpose};
+use crate::record::{PortSheet, Record, TestRecord};
+use crate::units::{Scale, show_rate};
 
 use super::figures::Figures;
-use super::{described, judged, label_width, percent, wires};
+use super::{described, judged, label_width, percent, wires, worst};
 
 /// Maximum number of lines about interfaces; the record has all of them.
 const MOST_WIRES: usize = 8;
@@ -30,15 +29,16 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
         let weakest = figures
             .weakest_but(&|port, direction| judged::is_at_fault(record, port, direction))
             .map_or_else(String::new, |(port, direction, rate)| {
-                format!("; weakest {} {direction} {}", port.label, show_gbit(rate))
+                let rate = show_rate(rate * 1e9);
+                format!("; weakest {} {direction} {rate}", port.label)
             });
         let state = if test.complete { "" } else { "  ended early" };
         lines.push(format!(
-            "test {:>3}    {}, {} phases{paced}: {what} {} Gbit/s one way{weakest}{state}",
+            "test {:>3}    {}, {} phases{paced}: {what} {} one way{weakest}{state}",
             test.test + 1,
             plan.pattern,
             plan.phases,
-            show_gbit(figures.total_gbit_per_s),
+            show_rate(figures.total_gbit_per_s * 1e9),
         ));
     }
     if !crosses {
@@ -46,9 +46,12 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     }
     let sheet = &record.sheet;
     let width = label_width(sheet.ports.iter().map(|port| &port.label));
+    let most = sheet.directions().map(|(.., one)| one.most_bits_per_s);
+    let scale = Scale::of(most.fold(0.0, f64::max));
+    let heads = ["send", "receive"].map(|way| format!("{way} {}, least to most", scale.unit));
     lines.push(format!(
         "{:width$}  {:<36}  {:<36}  (lowest share of the expected rate, test)",
-        "host", "send Gbit/s, least to most", "receive Gbit/s, least to most"
+        "host", heads[0], heads[1]
     ));
     let cell = |one: &Option<crate::record::DirectionSheet>| match one {
         None => format!("{:<36}", "-"),
@@ -58,12 +61,18 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
                 .share
                 .map(|share| format!("{}, test {test}", percent(share)));
             let share = share.unwrap_or_default();
-            let least = show_gbit(one.rate_bits_per_s / 1e9);
-            let most = show_gbit(one.most_bits_per_s / 1e9);
+            let least = scale.show(one.rate_bits_per_s);
+            let most = scale.show(one.most_bits_per_s);
             format!("{:<16}  {share:<18}", format!("{least} to {most}"))
         }
     };
-    for port in &sheet.ports {
+    let share = |port: &&PortSheet| {
+        let both = [port.send, port.receive].into_iter().flatten();
+        let shares = both.map(|one| one.share.unwrap_or(f64::INFINITY));
+        shares.fold(f64::INFINITY, f64::min)
+    };
+    let (shown, more) = worst(sheet.ports.iter().collect(), share);
+    for port in shown {
         lines.push(format!(
             "{:width$}  {}  {}",
             port.label,
@@ -71,6 +80,7 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
             cell(&port.receive)
         ));
     }
+    lines.extend(more);
     for uplink in &sheet.uplinks {
         let label = format!("uplink {}", uplink.group);
         let (up, down) = (cell(&uplink.up), cell(&uplink.down));
@@ -88,8 +98,7 @@ fn is_comparable(record: &Record) -> bool {
         tests.filter(|test| test.purpose == Purpose::Load)
     };
     let shifts = |test: &&crate::plan::Test| matches!(test.pattern, Pattern::Shift(_));
-    let acceptance = record.plan.acceptance();
-    acceptance.is_some_and(|acceptance| acceptance.profile == Profile::Acceptance)
+    judged::is_acceptance(record)
         && loads().any(|test| shifts(&test))
         && loads().any(|test| !shifts(&test))
 }
@@ -99,7 +108,8 @@ fn to_sign(record: &Record) -> Vec<String> {
     let sheet = &record.sheet;
     let mut lines = Vec::new();
     if let (Some(figure), Some(said)) = (sheet.figure, judged::to_sign(record)) {
-        lines.push(format!("to sign: {said} (test {})", figure.test + 1));
+        let name = judged::name_of_figure(record);
+        lines.push(format!("{name}: {said} (test {})", figure.test + 1));
     }
     if let Some(contention) = sheet.contention {
         let way = if contention.sends { "send" } else { "receive" };

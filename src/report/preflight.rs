@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::judge::uniform::{self, Trait};
 use crate::record::{HostRecord, InterfaceCounters, NodeRecord, Record, WireKind, first_nodes};
-use crate::units::{show_gbit, sum};
+use crate::units::{show_rate, sum};
 
 use super::{count, each_once, fold, grouped};
 
@@ -133,10 +133,10 @@ fn busy(record: &Record) -> Vec<String> {
             let rate = bytes as f64 * 8.0 / seconds;
             if rate > speed * MUCH {
                 lines.push(format!(
-                    "busy        {} {} {way} {} Gbit/s of other traffic, {:.0} % of the port: stop it before a run",
+                    "busy        {} {} {way} {} of other traffic, {:.0} % of the port: stop it before a run",
                     one.node,
                     one.interface,
-                    show_gbit(rate / 1e9),
+                    show_rate(rate),
                     rate / speed * 100.0
                 ));
             }

@@ -8,11 +8,11 @@ use crate::record::{
     ClockRecord, HeldBy, HostRecord, LinkRecord, Measured, Missing, Record, TestRecord, Trouble,
     VerdictWord,
 };
-use crate::units::{show_bytes, show_gbit, show_ns, sum};
+use crate::units::{Scale, show_bytes, show_ns, show_rate, sum};
 
 use super::compare::Comparison;
 use super::figures::{self, Direction, Figures, Port};
-use super::{count, fold, grouped, label_width, of_nodes, or_dash, text_of};
+use super::{count, fold, grouped, label_width, of_nodes, or_dash, text_of, worst};
 use super::{described, dry_run, imb, judged, latency, linktest, overview, wires};
 
 /// Most rows of a comparison below a summary.
@@ -25,6 +25,11 @@ pub(crate) fn with_baseline(record: &Record, baseline: Option<&Comparison>) -> S
         format!("baseline    {lines}\n")
     });
     summary(record) + &below.unwrap_or_default()
+}
+
+/// The verdict as the last line of a long summary: its first line is out of sight by then.
+pub(crate) fn last_line(record: &Record) -> String {
+    format!("\n{}  {}\n", record.verdict.word, judged::sentence(record))
 }
 
 /// The summary of a record.
@@ -83,7 +88,8 @@ fn one_test(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String
     let notes = notes(record, test, plan).into_iter();
     lines.extend(notes.map(|note| format!("note: {note}")));
     if record.verdict.word.is_judged() {
-        lines.extend(judged::to_sign(record).map(|said| format!("to sign: {said}")));
+        let name = judged::name_of_figure(record);
+        lines.extend(judged::to_sign(record).map(|said| format!("{name}: {said}")));
         lines.extend(described::line(record));
         lines.push(judged::FIXED_WORDS.to_owned());
     }
@@ -127,14 +133,14 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     let weakest = match figures.weakest() {
         Some((port, direction, rate)) if nodes > 1 => {
             format!(
-                "weakest {} {direction} {} Gbit/s payload",
+                "weakest {} {direction} {} payload",
                 port.label,
-                show_gbit(rate)
+                show_rate(rate * 1e9)
             )
         }
         _ => format!(
-            "{} Gbit/s payload through memory",
-            show_gbit(figures.same_host_gbit_per_s)
+            "{} payload through memory",
+            show_rate(figures.same_host_gbit_per_s * 1e9)
         ),
     };
     let reason = match word {
@@ -254,14 +260,12 @@ fn totals(test: &TestRecord, figures: &Figures) -> String {
         (None, Some(span)) => format!(" over {} (until the last node finished)", show_ns(span)),
         _ => String::new(),
     };
-    let total = show_gbit(figures.total_gbit_per_s);
-    let same = show_gbit(figures.same_host_gbit_per_s);
+    let total = show_rate(figures.total_gbit_per_s * 1e9);
+    let same = show_rate(figures.same_host_gbit_per_s * 1e9);
     if figures.crosses_switch {
-        format!("switch {total} Gbit/s one way{over}; same-host traffic {same} Gbit/s, not counted")
+        format!("switch {total} one way{over}; same-host traffic {same}, not counted")
     } else {
-        format!(
-            "between nodes {total} Gbit/s one way{over}; within nodes {same} Gbit/s, not counted"
-        )
+        format!("between nodes {total} one way{over}; within nodes {same}, not counted")
     }
 }
 
@@ -272,8 +276,11 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
     let width = label_width(figures.ports.iter().map(|port| &port.label));
     let own = if volume { "   own time s" } else { "" };
     let pad = if known { "         " } else { "" };
+    let rates = figures.directions().map(|(.., rate)| rate);
+    let scale = Scale::of(rates.fold(0.0, f64::max) * 1e9);
+    let unit = scale.unit;
     let head = format!(
-        "{:width$}  send Gbit/s{pad}  receive Gbit/s{pad}  retrans  busiest core{own}",
+        "{:width$}  send {unit}{pad}  receive {unit}{pad}  retrans  busiest core{own}",
         "host"
     );
     let row = |port: &Port| {
@@ -301,21 +308,24 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
         };
         format!(
             "{label:width$}  {:>11}{}  {:>14}{}  {retransmits:>7}  {core:>12}{own}",
-            carried(port.links_out, port.send_gbit_per_s),
+            carried(port.links_out, port.send_gbit_per_s, scale),
             share(port.links_out, Direction::Send),
-            carried(port.links_in, port.receive_gbit_per_s),
+            carried(port.links_in, port.receive_gbit_per_s, scale),
             share(port.links_in, Direction::Receive),
         )
     };
-    [head]
-        .into_iter()
-        .chain(figures.ports.iter().map(row))
-        .collect()
+    let least = |port: &&Port| match port.reported && port.lost_at_s.is_none() {
+        true => port.send_gbit_per_s.min(port.receive_gbit_per_s),
+        false => 0.0,
+    };
+    let (shown, more) = worst(figures.ports.iter().collect(), least);
+    let rows = shown.into_iter().map(row);
+    [head].into_iter().chain(rows).chain(more).collect()
 }
 
-/// Cell with a rate in Gbit/s, or `-` if the pattern has no links in this direction.
-fn carried(links: usize, rate: f64) -> String {
-    or_dash((links > 0).then(|| show_gbit(rate)))
+/// Cell with a rate in the unit of the table, or `-` if the pattern has no links in this direction.
+fn carried(links: usize, gbit_per_s: f64, scale: Scale) -> String {
+    or_dash((links > 0).then(|| scale.show(gbit_per_s * 1e9)))
 }
 
 fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
@@ -335,7 +345,7 @@ fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
             label(lane.to),
             lane.boundary,
             lane.boundary + 1,
-            show_gbit(test.rate_of(link))
+            show_rate(test.rate_of(link) * 1e9)
         )
     };
     let named: Vec<String> = limiting.iter().take(SHOWN).map(name).collect();

@@ -26,10 +26,10 @@ pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Crite
         Some((nodes.iter().find(narrow)?, asked))
     }) {
         return refuse(format!(
-            "--min-rate {}: above the payload ceiling of the port of {}, specified with {} Gbit/s on the wire (give less, or use --floor)",
+            "--min-rate {}: above the payload ceiling of the port of {}, specified with {} on the wire (give less, or use --floor)",
             order.min_rate.as_deref().unwrap_or_default(),
             node.label,
-            units::show_gbit(node.speed_bits_per_s.unwrap_or(asked) as f64 / 1e9)
+            units::show_rate(node.speed_bits_per_s.unwrap_or(asked) as f64)
         ));
     }
     let peers = order.floor == "peers";

@@ -18,9 +18,8 @@ pub use tables::changes;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::plan::Profile;
 use crate::record::{Measured, Outcome, Record, VerdictWord};
-use crate::units::{show_gbit, show_utc};
+use crate::units::{show_rate, show_utc};
 
 use super::compare::Comparison;
 use super::linktest::figures::Figures as Links;
@@ -112,11 +111,7 @@ fn contents(sections: &[(&str, Markup)]) -> Markup {
 /// True if the page is one to sign: an acceptance that passed or failed.
 fn is_to_sign(record: &Record) -> bool {
     let word = record.verdict.word;
-    let is_acceptance = match record.measured() {
-        Measured::Acceptance(plan, _) => plan.profile == Profile::Acceptance,
-        Measured::Linktest(..) | Measured::Latency(..) | Measured::Imb(..) => false,
-    };
-    is_acceptance && matches!(word, VerdictWord::Pass | VerdictWord::Fail)
+    judged::is_acceptance(record) && matches!(word, VerdictWord::Pass | VerdictWord::Fail)
 }
 
 /// The HTML head elements of every page.
@@ -176,8 +171,8 @@ fn tiles(record: &Record) -> Markup {
             }
             @if let (Some(figure), Some(said)) = (figure, judged::to_sign(record)) {
                 li {
-                    b { (show_gbit(figure.rate_bits_per_s / 1e9)) " Gbit/s" }
-                    span { "the figure to sign: " (said) }
+                    b { (show_rate(figure.rate_bits_per_s)) }
+                    span { (judged::name_of_figure(record)) ": " (said) }
                 }
             }
             @if let Some(contention) = record.sheet.contention {
