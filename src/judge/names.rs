@@ -22,6 +22,18 @@ pub(crate) fn floor_text(plan: &RunPlan) -> String {
     }
 }
 
+/// The floor in words that say what it is a share of.
+pub(crate) fn floor_in_full(plan: &RunPlan) -> String {
+    let share = format!("{} of the expected rate", percent(plan.criteria.floor));
+    match plan.criteria.min_rate_bits_per_s {
+        Some(_) => floor_text(plan),
+        None if plan.criteria.peers => {
+            format!("{share}, and {} of the median of its peers", percent(PEERS))
+        }
+        None => share,
+    }
+}
+
 /// The floor by which a fault was judged, in words.
 pub(crate) fn floor_text_of(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
     match sheet.direction(culprit).and_then(|one| one.floor) {

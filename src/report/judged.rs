@@ -1,6 +1,6 @@
 //! The judge's findings as lines of text: the weakest port, faults with their evidence, commands that reproduce them, and the next step.
 
-use crate::judge::names::{Alone, by_itself, floor_text, name, name_of};
+use crate::judge::names::{Alone, by_itself, floor_in_full, floor_text, name, name_of};
 use crate::plan::{Bound, Pattern, Profile, Purpose, Test, seal};
 use crate::record::{
     Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, Measured, Missing, PortSheet, Record,
@@ -89,10 +89,7 @@ pub fn meaning(record: &Record) -> Option<String> {
         Measured::Acceptance(..) => {}
         Measured::Linktest(..) | Measured::Latency(..) | Measured::Imb(..) => return None,
     }
-    let floor = match record.plan.criteria.min_rate_bits_per_s {
-        Some(_) => floor_text(&record.plan),
-        None => format!("{} of its expected rate", floor_text(&record.plan)),
-    };
+    let floor = floor_in_full(&record.plan);
     Some(match record.verdict.word {
         VerdictWord::Pass => format!(
             "PASS means: every judged port direction delivered at least {floor} in every test, and no test lost more than {:e} of its segments.",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::judge::names::floor_text;
+use crate::judge::names::floor_in_full;
 use crate::judge::view::View;
 use crate::plan::Purpose;
 use crate::record::{
@@ -401,7 +401,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 @if let Some(text) = judged::taken_over(record) { dt { "resumed" } dd { (text) } }
                 dt { "tool" } dd { "pipebench " (record.tool_version) ", the same executable on every host, SHA-256 " code { (record.tool_digest) } }
                 dt { "command" } dd { code { "pipebench " (quoted(&record.command)) } }
-                @if has_floor { dt { "floor" } dd { (floor_text(&record.plan)) @if criteria.min_rate_bits_per_s.is_none() { " of the expected rate" } " in every test" } }
+                @if has_floor { dt { "floor" } dd { (floor_in_full(&record.plan)) " in every test" } }
                 @if has_loss { dt { "loss" } dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) } }
                 @for (name, text) in criteria.said().iter().filter_map(|one| one.condition.as_ref()) { dt { (name) } dd { (text) } }
                 @if !own_mtus.is_empty() { dt { "MTU of individual hosts" } dd { (own_mtus.join(", ")) " as specified" } }
