@@ -209,6 +209,15 @@ fn a_run_is_compared_with_a_later_one() {
         .find(|line| line.starts_with("n3") && line.contains("receive"))
         .expect("a row");
     assert!(row.ends_with("-37.7 %"), "{row}");
+    let why = worse.lines().last().expect("a last line");
+    assert!(
+        why.starts_with("worse: ") && why.contains("worse by more than 5 %: n3 receive"),
+        "{why}"
+    );
+    assert!(
+        why.ends_with("; new faults: n3 receive (switch port Eth1/3)"),
+        "{why}"
+    );
     let better = said(
         shelf.path(),
         &["compare", "pb-2", "pb-1", "--tolerance", "15"],

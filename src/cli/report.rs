@@ -148,10 +148,13 @@ pub(super) fn compare(words: &CompareArguments) -> Result<u8, u8> {
         return Err(refuse(&refusal));
     }
     let comparison = Comparison::of(&before.record, &now.record);
-    let text = comparison.lines(usize::MAX).join("\n") + "\n";
-    let worse = comparison.is_worse(words.tolerance / 100.0);
+    let mut text = comparison.lines(usize::MAX).join("\n") + "\n";
+    let worse = comparison.worse(words.tolerance / 100.0);
+    for why in &worse {
+        text += &format!("worse: {why}\n");
+    }
     match tell(&text) {
-        exit::OK if worse => Ok(exit::FAIL),
+        exit::OK if worse.is_some() => Ok(exit::FAIL),
         code => Ok(code),
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::judge::names::{floor_text, name_of};
+use crate::judge::names::{and_more, floor_text, name_of};
 use crate::record::{Culprit, FaultSheet, Record, VerdictWord};
 
 use super::compared::{self, Measure};
-use super::or_dash;
+use super::{count, or_dash};
 
 /// Options that affect rates.
 const BEAR: [&str; 8] = [
@@ -111,11 +111,34 @@ impl Comparison {
         }
     }
 
-    /// True if a figure became worse by more than the fraction `tolerance`, or if a fault is new.
-    pub fn is_worse(&self, tolerance: f64) -> bool {
-        let fell = |change| self.measure.loss(change) > tolerance;
-        let mut changes = self.rows.iter().filter_map(Row::change);
-        !self.new.is_empty() || changes.any(fell)
+    /// Why the later run is worse: figures that became worse by more than the fraction `tolerance`, and new faults. `None` if it is not.
+    pub fn worse(&self, tolerance: f64) -> Option<String> {
+        /// Most rows that are named.
+        const NAMED: usize = 6;
+        let fell = |row: &&Row| {
+            let change = row.change();
+            change.is_some_and(|change| self.measure.loss(change) > tolerance)
+        };
+        let names: Vec<&str> = self
+            .rows
+            .iter()
+            .filter(fell)
+            .map(|row| row.name.as_str())
+            .collect();
+        let mut reasons = Vec::new();
+        if !names.is_empty() {
+            let shown = names[..names.len().min(NAMED)].join(", ");
+            let more = and_more(names.len(), NAMED, ", ");
+            let tolerance = tolerance * 100.0;
+            let what = count(names.len(), self.of);
+            reasons.push(format!(
+                "{what} worse by more than {tolerance} %: {shown}{more}"
+            ));
+        }
+        if !self.new.is_empty() {
+            reasons.push(format!("new faults: {}", self.new.join(", ")));
+        }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
     /// The comparison as text, with rows for the first `most` port directions.
