@@ -211,7 +211,7 @@ fn a_run_is_compared_with_a_later_one() {
     assert!(row.ends_with("-37.7 %"), "{row}");
     let why = worse.lines().last().expect("a last line");
     assert!(
-        why.starts_with("worse: ") && why.contains("worse by more than 5 %: n3 receive"),
+        why.starts_with("worse: ") && why.contains(" by more than 5 %: n3 receive"),
         "{why}"
     );
     assert!(

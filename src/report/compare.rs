@@ -132,7 +132,7 @@ impl Comparison {
             let tolerance = tolerance * 100.0;
             let what = count(names.len(), self.of);
             reasons.push(format!(
-                "{what} worse by more than {tolerance} %: {shown}{more}"
+                "{what} by more than {tolerance} %: {shown}{more}"
             ));
         }
         if !self.new.is_empty() {
