@@ -3,6 +3,8 @@
 
 #[path = "rules/imports.rs"]
 mod imports;
+#[path = "rules/shown.rs"]
+mod shown;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -717,6 +719,96 @@ fn tests_sleep_only_while_they_wait_for_something() {
         }
     }
     expect_none(&wrong);
+}
+
+/// Paths and texts of what a user meets: strings and help of the programs, assets of the web interface, the template of
+/// a plan, pages and examples.
+fn texts_of_users() -> Vec<(String, String)> {
+    let mut texts = Vec::new();
+    for source in sources(&["src", "launcher/src"]) {
+        if !source.path.ends_with("/tests.rs") {
+            let lines: Vec<String> = [source.code, source.tests].concat();
+            let is_help = source.path.starts_with("src/cli/args/");
+            texts.push((source.path, shown::shown(&lines.join("\n"), is_help)));
+        }
+    }
+    let mut paths = vec![root().join("README.md"), root().join("src/cli/plan.toml")];
+    for folder in ["docs", "examples", "src/web/assets"] {
+        let entries = fs::read_dir(root().join(folder)).expect("a readable folder");
+        let entries = entries.map(|entry| entry.expect("a readable folder").path());
+        paths.extend(entries.filter(|path| path.is_file())); // Not docs/dev.
+    }
+    for path in paths {
+        let text = fs::read_to_string(&path).expect("a readable file");
+        let path = path.strip_prefix(root()).expect("below the root");
+        texts.push((path.to_string_lossy().into_owned(), text));
+    }
+    texts
+}
+
+/// "Style" in CONTRIBUTING.md says what to write instead.
+#[test]
+fn no_text_that_a_user_meets_has_a_word_that_must_be_read_twice() {
+    const PHRASES: [&str; 21] = [
+        "whoever",
+        "nobody",
+        "somebody",
+        "is told",
+        "are told",
+        "by itself",
+        "as ordered",
+        "was ordered",
+        "in the middle",
+        "amiss",
+        "asked of",
+        "held against",
+        "broke off",
+        "besides",
+        "of its own accord",
+        "goes on behind",
+        "behind its",
+        "second look",
+        "second looks",
+        "whatever it be",
+        "comes by",
+    ];
+    // File, phrase, and why it stays, as in a stored key or in words of another program. None is needed so far.
+    const MAY_STAY: [(&str, &str, &str); 0] = [];
+    let mut wrong = Vec::new();
+    for (path, text) in texts_of_users() {
+        for (number, phrase) in shown::find(&text, &PHRASES) {
+            let stays = |(file, what, _): &(&str, &str, &str)| *file == path && *what == phrase;
+            if !MAY_STAY.iter().any(stays) {
+                wrong.push(format!("{path}:{number}: {phrase:?}"));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
+#[test]
+fn a_phrase_is_found_in_strings_and_help_alone() {
+    let source = [
+        "/// Ports that nobody\n/// uses.",
+        "let a = '\"'; // nobody",
+        "let b: &'static str = \"\\\"\\nNobody's: it is \\",
+        "  told\"; /* nobody */ let c = nobody(\"is\", \"told\", \"nobody_else\");",
+        "let d = r#\"\" nobody\"#; let e = ('\\'', 'x', \"is told\");",
+        "#[cfg(test)]\nmod tests;\nlet f = \"nobody\";",
+        "#[cfg(test)]\nmod tests {\n\"nobody\"",
+    ]
+    .join("\n");
+    let find = |is_help| shown::find(&shown::shown(&source, is_help), &["nobody", "is told"]);
+    let in_strings = [
+        (4, "nobody"),
+        (4, "is told"),
+        (6, "nobody"),
+        (6, "is told"),
+        (9, "nobody"),
+    ];
+    assert_eq!(find(false), in_strings);
+    assert_eq!(find(true)[0], (1, "nobody"));
+    assert_eq!(find(true)[1..], in_strings);
 }
 
 #[test]

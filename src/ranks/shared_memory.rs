@@ -76,7 +76,10 @@ impl SharedMemory {
 
     /// Offset of the ring from one place to another, in bytes. The cache line of its reader comes first, then its cells.
     pub(crate) fn ring(&self, from: usize, to: usize) -> usize {
-        assert!(from < self.places && to < self.places, "nobody is there");
+        assert!(
+            from < self.places && to < self.places,
+            "no ring from place {from} to place {to}"
+        );
         self.places * CELL_BYTES + (from * self.places + to) * (1 + self.cells) * CELL_BYTES
     }
 

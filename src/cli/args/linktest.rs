@@ -40,7 +40,7 @@ pub(crate) struct LinktestArguments {
     #[command(flatten)]
     pub own: LinktestWords,
 
-    /// What is asked of data ports and sockets.
+    /// How data ports and sockets are set up.
     #[command(flatten)]
     pub sockets: Sockets,
 

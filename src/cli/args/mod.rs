@@ -291,7 +291,7 @@ pub(crate) struct PlainArguments {
     #[arg(long, value_name = "N", help_heading = "Bounds")]
     pub buffers: Option<u64>,
 
-    /// What is asked of data ports and sockets.
+    /// How data ports and sockets are set up.
     #[command(flatten)]
     pub sockets: Sockets,
 

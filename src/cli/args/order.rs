@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-/// What is asked of all ports at once.
+/// Acceptance criterion for all ports at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FabricOrder {
     /// All ports reach their ceiling at the same time.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// What is asked of data ports and sockets.
+/// How data ports and sockets are set up.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sockets")]
 pub(crate) struct Sockets {

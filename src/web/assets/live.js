@@ -88,7 +88,7 @@
   };
 
   const source = new EventSource(live.dataset.events);
-  // A browser tries again by itself, but not where it was turned away.
+  // The browser reconnects automatically, unless the server refused the stream.
   source.addEventListener("error", () => {
     if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
   });
