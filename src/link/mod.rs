@@ -50,7 +50,7 @@ pub(crate) enum LinkError {
         reason: String,
     },
     /// The sender could not connect.
-    #[error("cannot connect to {to}: {}", why(.source))]
+    #[error("cannot connect to {to}: {}{}", why(.source), cure(.source))]
     Connect {
         /// Address or name.
         to: String,
@@ -99,6 +99,16 @@ pub(crate) enum LinkError {
     /// Any other failure of a read or write.
     #[error("cannot move data: {}", why(.0))]
     Io(io::Error),
+}
+
+/// What to do about a connection that got no answer, which is nearly always a firewall between data ports.
+fn cure(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable => {
+            " (does a firewall drop it? --port-range 23400-23700 limits the ports; open them on every host: firewall-cmd --add-port=23400-23700/tcp, or ufw allow 23400:23700/tcp)"
+        }
+        _ => "",
+    }
 }
 
 impl LinkError {

@@ -369,6 +369,10 @@ fn a_filtered_data_port_is_named_as_a_pair() {
         "{finished}"
     );
     assert!(first.contains("timed out"), "{finished}");
+    assert!(
+        first.contains("does a firewall drop it? --port-range"),
+        "{finished}"
+    );
     expect_clean(&lab);
 }
 
