@@ -477,3 +477,34 @@ fn on_paper_a_page_is_a4_and_short() {
         }
     }
 }
+
+#[test]
+fn a_page_is_printed_to_a_pdf_and_nothing_stays_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = format!(
+        "{}/tests/golden/acceptance/record.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let ask = |path: &str| {
+        Command::new(env!("CARGO_BIN_EXE_pipebench"))
+            .current_dir(folder.path())
+            .args(["report", &record, "--pdf", "sheet.pdf"])
+            .env("TMPDIR", folder.path())
+            .env("PATH", path)
+            .output()
+            .expect("it starts")
+    };
+    let none = ask("/nowhere");
+    assert_eq!(none.status.code(), Some(12));
+    let error = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(
+        error.starts_with("pipebench: --pdf needs Chromium, which is not installed"),
+        "{error}"
+    );
+    let printed = ask(&std::env::var("PATH").expect("a path"));
+    assert!(printed.status.success(), "{printed:?}");
+    let sheet = fs::read(folder.path().join("sheet.pdf")).expect("a sheet");
+    assert!(sheet.starts_with(b"%PDF-"));
+    let files = fs::read_dir(folder.path()).expect("a folder");
+    assert_eq!(files.count(), 1);
+}

@@ -13,6 +13,7 @@ mod live;
 mod manual;
 mod mistakes;
 mod node;
+mod pdf;
 mod planfile;
 mod process;
 mod progress;

@@ -14,6 +14,7 @@ use crate::store::runs;
 
 use super::args::{CompareArguments, ListArguments, MergeArguments, ReportArguments};
 use super::files::keep_result;
+use super::pdf;
 use super::terminal::{complain, fail, refuse, tell};
 
 /// A stored run.
@@ -51,14 +52,21 @@ pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
         .map(|name| read(name, words.within.path()))
         .transpose()?;
     let comparison = baseline.map(|before| Comparison::of(&before.record, &kept.record));
-    if comparison.is_some() && !matches!(words.format, Format::Text | Format::Html) {
+    let format = match &words.pdf {
+        Some(_) => Format::Html,
+        None => words.format,
+    };
+    if comparison.is_some() && !matches!(format, Format::Text | Format::Html) {
         let text = "--baseline needs --format text or html";
         return Err(refuse(&text));
     }
     let record = &kept.record;
-    let others = beside_of(words, record)?;
+    let others = beside_of(words, format, record)?;
+    if let Some(to) = &words.pdf {
+        return pdf::print(&page::write(record, comparison.as_ref(), &others), to);
+    }
     // The text is kept in memory beside its record only where it is the report.
-    let text = match words.format {
+    let text = match format {
         Format::Json => runs::read(&kept.path).map_err(|error| refuse(&error))?,
         _ => String::new(),
     };
@@ -68,9 +76,9 @@ pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
         baseline: comparison.as_ref(),
         beside: &others,
     };
-    let report = (words.format.row().write)(&source);
+    let report = (format.row().write)(&source);
     let mut report = report.map_err(|error| fail(&error, exit::BUG))?;
-    if words.format == Format::Text {
+    if format == Format::Text {
         // A printed sheet identifies its file.
         let (path, digest) = (kept.path.display(), &kept.digest);
         report += &format!("record {path}  sha256 {digest}\n");
@@ -79,12 +87,12 @@ pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
 }
 
 /// Runs whose curves the page shows next to those of `record`.
-fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8> {
+fn beside_of(words: &ReportArguments, format: Format, record: &Record) -> Result<Vec<Record>, u8> {
     let refuse = |text: String| Err(refuse(&text));
     if words.beside.is_empty() {
         return Ok(Vec::new());
     }
-    if words.format != Format::Html {
+    if format != Format::Html {
         return refuse("--beside needs --format html".to_owned());
     }
     if words.beside.len() > page::MOST_BESIDE {

@@ -56,6 +56,12 @@ pub(crate) struct ReportArguments {
     #[arg(long, short = 'o', value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
 
+    /// Print the page to a PDF instead, with an installed Chromium
+    ///
+    /// Example: --pdf sheet.pdf
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "output"])]
+    pub pdf: Option<PathBuf>,
+
     /// An earlier run to compare it with, in text and on the page
     ///
     /// Example: --baseline pb-20261101
