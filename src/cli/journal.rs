@@ -180,10 +180,15 @@ fn append(file: &mut Growing, entry: &Entry<'_>, safe: bool) {
 
 impl Observer for Journal {
     fn see(&mut self, event: RunEvent<'_>) {
-        if let RunEvent::Second { second, .. } = event {
-            self.second(second);
-        } else if let Some((entry, safe)) = Entry::of(event, &self.identity) {
-            append(&mut self.file, &entry, safe);
+        match event {
+            RunEvent::Second { second, .. } => self.second(second),
+            // What was about to happen is no evidence.
+            RunEvent::Stage(_) | RunEvent::Test { .. } => {}
+            _ => {
+                if let Some((entry, safe)) = Entry::of(event, &self.identity) {
+                    append(&mut self.file, &entry, safe);
+                }
+            }
         }
     }
 }
