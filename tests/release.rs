@@ -1,4 +1,4 @@
-//! What is handed out: `--version --verbose` and its licences, manual page, completions, tarball and Debian package.
+//! What is handed out: `--version --verbose` and its licences, manual pages, completions, tarball and Debian package.
 //!
 //! `PIPEBENCH_GOLDEN=rewrite cargo test --test release` writes the list of licences anew; review the difference.
 
@@ -241,6 +241,7 @@ fn a_reader_that_has_gone_away_is_no_failure() {
         "--version",
         "--help",
         "manual",
+        "manual linktest",
         "completions bash",
     ] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
@@ -256,55 +257,189 @@ fn a_reader_that_has_gone_away_is_no_failure() {
     }
 }
 
+/// Long help of a command, or of pipebench without words.
+fn help_of(words: &[String]) -> String {
+    output(Command::new(PIPEBENCH).args(words).arg("--help"))
+}
+
+/// Options at the start of a line, as in `-p, --phases <P>`.
+fn leading_options(line: &str) -> Vec<String> {
+    let words = line.split([' ', ',']).filter(|word| !word.is_empty());
+    let options = words.take_while(|word| word.starts_with('-'));
+    options.map(str::to_owned).collect()
+}
+
+/// Options that a help lists: texts about them stand further to the right, and those of the command at the left.
+fn options_of(help: &str) -> BTreeSet<String> {
+    let listed = help.split("\nEXAMPLES\n").next().expect("a first part");
+    let names_one = |line: &&str| [2, 6].contains(&(line.len() - line.trim_start().len()));
+    let lines = listed.lines().filter(names_one);
+    lines.flat_map(leading_options).collect()
+}
+
 /// Options that the help names.
 fn options() -> BTreeSet<String> {
-    let help = pipebench(&["--help"]);
-    let listed = help.split("\nEXAMPLES\n").next().expect("a first part");
-    let named = listed
-        .lines()
-        .filter(|line| line.trim_start().starts_with('-'));
-    let options: BTreeSet<String> = named
-        .flat_map(|line| {
-            line.split([' ', ','])
-                .take_while(|word| !word.starts_with('<'))
-        })
-        .filter(|word| word.starts_with('-'))
-        .map(str::to_owned)
-        .collect();
+    let options = options_of(&help_of(&[]));
     assert!(options.len() > 40, "{options:?}");
     options
 }
 
-#[test]
-fn the_manual_page_has_every_option_of_the_help() {
-    let page = pipebench(&["manual"]);
-    let bare = page
-        .replace("\\-", "-")
-        .replace("\\fB", "")
-        .replace("\\fR", "");
-    for option in options() {
-        let found = bare
-            .lines()
-            .any(|line| line.split([' ', ',']).any(|word| word == option));
-        assert!(found, "{option} is not in the manual page");
+/// Commands that the help of one lists, without clap's own `help`.
+fn commands_of(words: &[String]) -> Vec<String> {
+    let help = help_of(words);
+    let Some((_, list)) = help.split_once("\nCommands:\n") else {
+        return Vec::new();
+    };
+    // A name stands after two spaces; the rest of a long text stands further to the right.
+    let lines = list.lines().take_while(|line| line.starts_with("  "));
+    let lines = lines.filter(|line| !line.starts_with("   "));
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    let names = names.filter(|name| *name != "help");
+    names.map(str::to_owned).collect()
+}
+
+/// All commands that the help shows, by their words: `latency`, and `latency run`.
+fn commands() -> Vec<Vec<String>> {
+    let mut found: Vec<Vec<String>> = vec![Vec::new()];
+    let mut next = 0;
+    while next < found.len() {
+        let above = found[next].clone();
+        let below = commands_of(&above).into_iter();
+        found.extend(below.map(|name| [above.clone(), vec![name]].concat()));
+        next += 1;
     }
-    for section in [
-        "NAME",
-        "SYNOPSIS",
-        "OPTIONS",
-        "COMMANDS",
-        "EXAMPLES",
-        "\"EXIT CODES\"",
-    ] {
+    found.remove(0);
+    assert!(found.len() > 20, "{found:?}");
+    found
+}
+
+/// Files with manual pages, by their names in the tarball.
+fn page_files() -> BTreeSet<String> {
+    let commands = commands();
+    let names = commands.iter().map(|words| words.join("-"));
+    let mut files: BTreeSet<String> = names.map(|name| format!("pipebench-{name}.1")).collect();
+    files.insert("pipebench.1".to_owned());
+    files
+}
+
+/// A manual page without what roff needs for hyphens and bold letters.
+fn manual(words: &[&str]) -> String {
+    let page = pipebench(&[&["manual"][..], words].concat());
+    let bare = page.replace("\\-", "-").replace("\\fB", "");
+    bare.replace("\\fR", "")
+}
+
+/// Options that a page describes: the first line of each entry of a list has them.
+fn options_in(page: &str) -> BTreeSet<String> {
+    let lines: Vec<&str> = page.lines().collect();
+    let entries = lines.windows(2).filter(|pair| pair[0] == ".TP");
+    entries.flat_map(|pair| leading_options(pair[1])).collect()
+}
+
+#[track_caller]
+fn expect_sections(page: &str, sections: &[&str]) {
+    for section in sections {
         assert!(
             page.contains(&format!("\n.SH {section}\n")),
             "no {section}\n{page}"
         );
     }
-    assert!(
-        !page.contains("--hold") && !bare.contains("--hold"),
-        "a hidden option is shown"
-    );
+}
+
+#[test]
+fn the_manual_page_has_every_option_of_the_help() {
+    let page = manual(&[]);
+    assert_eq!(options_in(&page), options());
+    let sections = [
+        "NAME",
+        "SYNOPSIS",
+        "DESCRIPTION",
+        "OPTIONS",
+        "COMMANDS",
+        "EXAMPLES",
+        "\"EXIT CODES\"",
+        "\"SEE ALSO\"",
+    ];
+    expect_sections(&page, &sections);
+    for form in [
+        "pipebench [load] --hosts HOSTS [OPTION]...",
+        "pipebench --hostfile FILE [OPTION]...",
+        "pipebench COMMAND [OPTION]...",
+    ] {
+        assert!(page.lines().any(|line| line == form), "no {form}\n{page}");
+    }
+    assert!(!page.contains("--hold"), "a hidden option is shown");
+}
+
+#[test]
+fn the_manual_page_lists_the_pages_of_all_commands() {
+    let page = manual(&[]);
+    let (_, related) = page.split_once("\n.SH \"SEE ALSO\"\n").expect("SEE ALSO");
+    let related: BTreeSet<&str> = related.trim_end().split(", ").collect();
+    for words in commands() {
+        let file = format!("pipebench-{}(1)", words.join("-"));
+        assert!(related.contains(&*file), "{file} is not in {related:?}");
+        let above = words[..words.len() - 1].join("-");
+        let list = match above.is_empty() {
+            true => page.clone(),
+            false => manual(&[&above]),
+        };
+        let entry = format!("\n.TP\n{}, see {file}\n", words.join(" "));
+        assert!(list.contains(&entry), "{file} is not among the commands");
+    }
+}
+
+#[test]
+fn every_command_has_a_page_with_all_its_options() {
+    // Their help names these options in one sentence.
+    let mut of_plain = options();
+    for own in ["-V", "--version", "--verbose"] {
+        assert!(of_plain.remove(own), "{own}");
+    }
+    for words in commands() {
+        let name = words.join("-");
+        let page = manual(&[&name]);
+        let expected = match name.as_str() {
+            "check" | "load" => of_plain.clone(),
+            _ => options_of(&help_of(&words)),
+        };
+        assert_eq!(options_in(&page), expected, "{name}");
+        expect_sections(
+            &page,
+            &["SYNOPSIS", "DESCRIPTION", "OPTIONS", "\"EXIT CODES\""],
+        );
+        for start in [
+            format!("\n.SH NAME\npipebench-{name} - "),
+            "\n.SH \"SEE ALSO\"\npipebench(1)".to_owned(),
+        ] {
+            assert!(page.contains(&start), "no {start}\n{page}");
+        }
+        assert!(!page.contains("Exit codes"), "{name}: in the description");
+    }
+}
+
+#[test]
+fn a_page_has_the_exit_codes_of_its_command_or_those_of_a_run() {
+    let own = manual(&["check"]);
+    assert!(own.contains("\n0 ready\n"), "{own}");
+    for name in ["run", "imb", "latency-plan"] {
+        assert!(manual(&[name]).contains("128+n  ended by signal n"));
+    }
+}
+
+#[test]
+fn a_name_without_a_page_is_answered_with_those_that_have_one() {
+    let known: Vec<String> = commands().iter().map(|words| words.join("-")).collect();
+    for name in ["linktes", "node", "latency run"] {
+        let mut command = Command::new(PIPEBENCH);
+        let output = command.args(["manual", name]).output().expect("a program");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+        assert!(output.stdout.is_empty() && said.lines().count() == 1);
+        for page in &known {
+            assert!(said.contains(page), "{page} is not in {said}");
+        }
+    }
 }
 
 #[test]
@@ -419,6 +554,9 @@ fn what_is_handed_out_unpacks_and_is_the_same_each_time() {
         completions/pipebench.bash completions/pipebench.fish completions/_pipebench docs/record.md \
         examples/cluster.hosts";
     expect_files(&tree, &expected.split_whitespace().collect::<Vec<_>>());
+    let packed = files(&tree).into_iter();
+    let packed: BTreeSet<String> = packed.filter(|path| path.ends_with(".1")).collect();
+    assert_eq!(packed, page_files());
     assert_eq!(
         digest_of(&tree.join("pipebench")),
         digest_of(Path::new(PIPEBENCH))
@@ -456,6 +594,9 @@ fn what_is_handed_out_unpacks_and_is_the_same_each_time() {
         usr/share/fish/vendor_completions.d/pipebench.fish usr/share/doc/pipebench/copyright \
         usr/share/doc/pipebench/changelog.gz usr/share/doc/pipebench/LICENCES.txt.gz";
     expect_files(&data, &expected.split_whitespace().collect::<Vec<_>>());
+    let zipped = page_files().into_iter().map(|file| format!("{file}.gz"));
+    let zipped: BTreeSet<String> = zipped.collect();
+    assert_eq!(files(&data.join("usr/share/man/man1")), zipped);
     let sums = control.join("md5sums");
     output(
         Command::new("md5sum")

@@ -79,7 +79,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "web")]
         Some(Subcommand::Keep(words)) => web::keep(words),
         Some(Subcommand::Completions { shell }) => Ok(tell(&completions::script(*shell))),
-        Some(Subcommand::Manual) => Ok(tell(&manual::page())),
+        Some(Subcommand::Manual { command }) => manual::print(command.as_deref()),
         Some(Subcommand::Load(words)) => run::run(words),
         None if arguments.version => version::print(arguments.verbose),
         None => run::run(&arguments.plain),

@@ -389,8 +389,14 @@ pub(crate) enum Subcommand {
         shell: Shell,
     },
 
-    /// Print the manual page: pipebench manual | man -l -
-    Manual,
+    /// Print a manual page: pipebench manual | man -l -
+    Manual {
+        /// Command whose page to print, such as linktest or latency-run
+        ///
+        /// Default: the page of pipebench. Example: pipebench manual linktest | man -l -
+        #[arg(value_name = "COMMAND")]
+        command: Option<String>,
+    },
 }
 
 /// The options that `-h` shows, each in a line of 80 columns; `--help` shows all.
@@ -430,22 +436,29 @@ const TUNING: [&str; 9] = [
     "seed",
 ];
 
-/// What help, manual page and completions are made from.
+/// What help and completions are made from.
 pub(super) fn command() -> clap::Command {
-    let is_in = |option: &clap::Arg, names: &[&str]| {
-        let name = option.get_long();
-        name.is_some_and(|name| names.contains(&name))
-    };
-    let sorted = |option: clap::Arg| match is_in(&option, &TUNING) {
-        true => option.help_heading("Tuning"),
-        false => option,
-    };
     // `check` and `load` name them in one sentence: their own help would be a copy.
     let hidden = |command: clap::Command| command.mut_args(|option| option.hide(true));
-    let command = Arguments::command().mut_args(sorted);
-    let command = command.mut_subcommand("check", hidden);
-    let command = command.mut_subcommand("load", hidden);
+    let command = command_of_pages().mut_subcommand("check", hidden);
+    command.mut_subcommand("load", hidden)
+}
+
+/// What manual pages are made from: `check` and `load` show their options, since each page is read by itself.
+pub(super) fn command_of_pages() -> clap::Command {
+    let sorted = |command: clap::Command| command.mut_args(under_its_heading);
+    let command = sorted(Arguments::command()).mut_subcommand("check", sorted);
+    let command = command.mut_subcommand("load", sorted);
     command.after_long_help(long_tail())
+}
+
+/// An option of the plain command under the heading that the help gives it.
+fn under_its_heading(option: clap::Arg) -> clap::Arg {
+    let is_tuning = option.get_long().is_some_and(|name| TUNING.contains(&name));
+    match is_tuning {
+        true => option.help_heading("Tuning"),
+        false => option,
+    }
 }
 
 /// The command with a help of one screen: the options that matter, in one list, and the commands that people type.
