@@ -158,7 +158,7 @@ pub(super) fn compare(words: &CompareArguments) -> Result<u8, u8> {
     let comparison = Comparison::of(&before.record, &now.record);
     let mut text = comparison.lines(usize::MAX).join("\n") + "\n";
     let worse = comparison.worse(words.tolerance / 100.0);
-    for why in &worse {
+    if let Some(why) = &worse {
         text += &format!("worse: {why}\n");
     }
     match tell(&text) {
