@@ -165,7 +165,7 @@ fn runs_are_listed_and_found_by_the_beginning_of_their_names() {
         "{list}"
     );
     assert!(
-        rows[2].contains("FAIL     n3 receive 0.0554 of 0.0916"),
+        rows[2].contains("FAIL     n3 receive 55.42 of 91.58 Mbit/s"),
         "{list}"
     );
     assert_eq!(
@@ -261,8 +261,7 @@ fn cablings_are_merged_by_ports_of_the_switch() {
     ]);
     let sheet = said(shelf.path(), &["merge", "pb-1", "pb-2"], 1);
     assert!(
-        sheet
-            .starts_with("FAIL  2 runs, 4 ports of the switch: weakest Eth1/3 (n3) receive 0.0554"),
+        sheet.starts_with("FAIL  2 runs, 4 ports of the switch: weakest Eth1/3 (n3) receive 55.42"),
         "{sheet}"
     );
     let other_half = fs::read_to_string(golden("acceptance"))

@@ -309,7 +309,7 @@ fn a_slow_sink_is_named_and_none_of_its_partners() {
     expect(
         &said,
         VerdictWord::HostLimited,
-        "test 1 did not run as planned: n2 wrote 0.0184",
+        "test 1 did not run as planned: n2 wrote 18.40 Mbit/s",
     );
     expect_reason(
         &said,

@@ -131,9 +131,7 @@ impl Comparison {
             let more = and_more(names.len(), NAMED, ", ");
             let tolerance = tolerance * 100.0;
             let what = count(names.len(), self.of);
-            reasons.push(format!(
-                "{what} by more than {tolerance} %: {shown}{more}"
-            ));
+            reasons.push(format!("{what} by more than {tolerance} %: {shown}{more}"));
         }
         if !self.new.is_empty() {
             reasons.push(format!("new faults: {}", self.new.join(", ")));
