@@ -396,7 +396,7 @@ fn signals_are_sent_where_the_number_cannot_belong_to_another_process() {
         "SYS_tgkill",
         "SYS_pidfd_send_signal",
     ];
-    const MAY_SEND: [(&str, &str); 7] = [
+    const MAY_SEND: [(&str, &str); 8] = [
         (
             "src/sys/process.rs",
             "to a held process, or to a child before it is reaped",
@@ -409,6 +409,7 @@ fn signals_are_sent_where_the_number_cannot_belong_to_another_process() {
         ("src/node/run.rs", "children that are not reaped"),
         ("src/pipeline/phase.rs", "its parent, which is held"),
         ("src/web/runner.rs", "a child that is not reaped"),
+        ("src/cli/pdf.rs", "a child that is not reaped"),
         (
             "launcher/src/session/child.rs",
             "a child that is not reaped",

@@ -298,7 +298,7 @@ mod tests {
         assert_eq!((found[0].members, found[0].test), (8, 0));
         assert_eq!(
             sentence(&view, &found[0]),
-            "n4 send differs from its 7 peers: 21.25 Gbit/s, their median is 23.00 (test 1, 7.6 standard deviations)"
+            "n4 send differs from its 7 peers: 21.25 Gbit/s, their median is 23.00 Gbit/s (test 1, 7.6 standard deviations)"
         );
         // A direction that a known fault holds down is not reported again.
         let held = |place, _| place == Place::Send(3);

@@ -444,7 +444,7 @@ pub(super) fn command() -> clap::Command {
     command.mut_subcommand("load", hidden)
 }
 
-/// What manual pages are made from: `check` and `load` show their options, since each page is read by itself.
+/// What manual pages are made from: `check` and `load` show their options, since each page stands alone.
 pub(super) fn command_of_pages() -> clap::Command {
     let sorted = |command: clap::Command| command.mut_args(under_its_heading);
     let command = sorted(Arguments::command()).mut_subcommand("check", sorted);
