@@ -411,8 +411,8 @@ const FIRST: [(&str, &str); 15] = [
     ("pattern", "Which nodes send to which"),
     ("time", "How long to measure, after the warm-up (10s, 2m)"),
     ("data-network", "Network used for data, chosen on each host"),
-    ("link-speed", "Specified speed of every data port (25G)"),
-    ("mtu", "Specified MTU of every data port, in bytes"),
+    ("link-speed", "Speed that every data port must have (25G)"),
+    ("mtu", "MTU that every data port must have (9000: jumbo)"),
     ("floor", "Least share of the expected rate, in percent"),
     ("json", "Write the record of the run; - is standard output"),
     (
@@ -511,7 +511,8 @@ const LOAD_LONG: &str = "Loads every port of a switch at once and judges what ea
     same; `pipebench --help` lists the options.";
 /// What stands below the options of `-h`.
 const SHORT_TAIL: &str = "More: pipebench --help, pipebench help COMMAND\n\
-    Exit codes: 0 PASS or NOT JUDGED, 1 FAIL, 2 usage, 3 UNDECIDED, 10 no host";
+    Exit codes: 0 PASS or NOT JUDGED, 1 FAIL, 3 UNDECIDED or HOST-LIMITED; others:\n\
+    not run or not valid (2, 10-12, 20, 30, 70, 128+n; see --help)";
 
 /// Sets the arguments that the words name, and no others.
 pub(super) fn update(arguments: &mut PlainArguments, words: &[String]) -> Result<(), clap::Error> {
