@@ -302,7 +302,7 @@ impl Try {
         assert_eq!(err, "");
         said(
             &self.folder,
-            &format!("{words} --json whole.json"),
+            &format!("{words} --json whole.json --json-stream events.jsonl"),
             MEASURED,
         );
         let text = std::fs::read_to_string(self.folder.join("whole.json")).expect("a record");
@@ -331,6 +331,17 @@ impl Try {
             assert_eq!(known, now);
         }
         assert!(!of_journal.contains(&parts[of_journal.len()]));
+        // The events have all parts, those of the earlier run too: so has a journal, and the run can be resumed once more.
+        let events = std::fs::read_to_string(self.folder.join("events.jsonl")).expect("events");
+        let begin = format!("{{\"{part}\":");
+        let told = events.lines().filter(|line| line.starts_with(&begin));
+        assert_eq!(told.count(), parts.len());
+        assert!(
+            events
+                .lines()
+                .last()
+                .is_some_and(|line| line.starts_with("{\"end\":"))
+        );
         let other = format!("{} --hosts local:3 --resume whole.json", self.kind.little);
         let (_, err) = said(&self.folder, &other, &[2]);
         assert!(

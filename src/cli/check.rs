@@ -12,6 +12,10 @@ use super::terminal::refuse;
 /// Runs the check; returns the exit code.
 pub(super) fn run(words: &PlainArguments) -> Result<u8, u8> {
     let results = &words.results;
+    if results.fail_unless_judged {
+        let text = "a check judges no rates: leave out --fail-unless-judged";
+        return Err(refuse(&text));
+    }
     for (option, given) in [
         ("--baseline", &results.baseline),
         ("--resume", &results.resume),

@@ -138,6 +138,8 @@ struct Done {
     record: Record,
     /// Folder of the run.
     folder: Option<PathBuf>,
+    /// Events for another program; its last line has the exit code.
+    stream: Option<EventStream>,
     /// Files that grew during the run and are incomplete, one sentence each.
     failures: Vec<String>,
 }
@@ -217,18 +219,12 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     }
     let record = controller::run(spec.plan, &spec.hosts, &conditions, &mut observers);
     progress.close_table();
-    if let Some(stream) = &mut stream {
-        stream.end(&record);
-    }
-    let files = [
-        journal.map(|one| one.file),
-        samples.map(|one| one.file),
-        stream.map(|one| one.file),
-    ];
+    let files = [journal.map(|one| one.file), samples.map(|one| one.file)];
     let failures = files.iter().flatten().filter_map(store::Growing::failure);
     Ok(Done {
         record,
         folder,
+        stream,
         failures: failures.map(ToString::to_string).collect(),
     })
 }
@@ -279,6 +275,13 @@ impl Done {
             }
             _ => record.exit_code,
         };
+        if let Some(mut stream) = self.stream {
+            stream.end(record, exit_code(code, written, terminal));
+            if let Some(failure) = stream.file.failure() {
+                complain(&failure.to_string());
+                written = false;
+            }
+        }
         exit_code(code, written, terminal)
     }
 
@@ -308,6 +311,18 @@ impl Done {
             }
         }
     }
+}
+
+/// True if a failure of this kind can come before anything runs, and then says all that there is to say.
+fn is_before_a_run(kind: TroubleKind) -> bool {
+    matches!(
+        kind,
+        TroubleKind::Usage
+            | TroubleKind::Version
+            | TroubleKind::Start
+            | TroubleKind::Connect
+            | TroubleKind::Resource
+    )
 }
 
 /// Text at the end of a run.

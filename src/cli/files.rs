@@ -9,7 +9,7 @@ use crate::store::runs::JOURNAL;
 use crate::units::show_bytes;
 use crate::{exit, store};
 
-use super::terminal::{Terminal, complain, write_result};
+use super::terminal::{Terminal, complain, write_all};
 
 /// Checks that results can be written to `paths`, before anything is measured for them, and prints the reason if not. `folder` can be
 /// missing, since the run creates it.
@@ -36,7 +36,7 @@ pub(super) fn can_keep<'a>(
 pub(super) fn keep_file(path: &Path, content: Result<String, String>) -> bool {
     let outcome = content.and_then(|content| {
         if path == Path::new("-") {
-            let written = write_result(&content);
+            let written = write_all(&mut std::io::stdout().lock(), &content);
             let lost = || "cannot write to standard output".to_owned();
             return written.then_some(()).ok_or_else(lost);
         }

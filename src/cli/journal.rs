@@ -203,21 +203,17 @@ pub(super) struct EventStream {
 impl EventStream {
     /// Creates the stream; `-` is standard output.
     pub(super) fn create(path: &Path, identity: Identity) -> Result<Self, StoreError> {
-        let file = match path == Path::new("-") {
-            true => Growing::to_standard_output(),
-            false => Growing::create(path),
-        };
         Ok(Self {
-            file: file?,
+            file: Growing::stream(path)?,
             identity,
         })
     }
 
-    /// Writes the last line.
-    pub(super) fn end(&mut self, record: &Record) {
+    /// Writes the last line, with the exit code of the program.
+    pub(super) fn end(&mut self, record: &Record, exit_code: u8) {
         let entry = Entry::End {
             verdict: &record.verdict,
-            exit_code: record.exit_code,
+            exit_code,
         };
         append(&mut self.file, &entry, false);
     }

@@ -25,10 +25,15 @@ const NO_SERVER: &str = "no server is needed: name the hosts with --hosts A,B";
 
 /// Prints one line for bad usage, or the help as clap prints it; returns the exit code.
 pub(super) fn explain(error: &clap::Error) -> u8 {
-    if error.kind() == ErrorKind::DisplayHelp {
+    let code = match error.kind() {
+        ErrorKind::DisplayHelp => Some(exit::OK),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Some(exit::USAGE),
+        _ => None,
+    };
+    if let Some(code) = code {
         // A reader that has gone away is no failure.
         let (Ok(()) | Err(_)) = error.print();
-        return exit::OK;
+        return code;
     }
     refuse(&answer(error))
 }

@@ -69,9 +69,8 @@ pub(super) fn no_handler(signal: i32, error: &std::io::Error) -> u8 {
     fail(&text, exit::BUG)
 }
 
-/// This process's executable, and the variable that holds the number of a signal that asks for the end. The error is the exit code.
-pub(super) fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
-    let program = own_program()?;
+/// The variable that holds the number of a signal that asks for the end. The error is the exit code.
+pub(super) fn listen() -> Result<Arc<AtomicUsize>, u8> {
     let stop = Arc::new(AtomicUsize::new(0));
     // Under nohup SIGHUP is ignored, and stays ignored.
     let endings = [SIGINT, SIGTERM, SIGHUP];
@@ -83,5 +82,10 @@ pub(super) fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
         let registered = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number);
         registered.map_err(|error| no_handler(signal, &error))?;
     }
-    Ok((program, stop))
+    Ok(stop)
+}
+
+/// This process's executable, and the variable of [`listen`]. The error is the exit code.
+pub(super) fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
+    Ok((own_program()?, listen()?))
 }

@@ -83,7 +83,10 @@ pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
         let (path, digest) = (kept.path.display(), &kept.digest);
         report += &format!("record {path}  sha256 {digest}\n");
     }
-    Ok(keep_result(&words.output, report))
+    match format == Format::Text && words.output == Path::new("-") {
+        true => Ok(tell(&report)),
+        false => Ok(keep_result(&words.output, report)),
+    }
 }
 
 /// Runs whose curves the page shows next to those of `record`.
@@ -157,7 +160,7 @@ pub(super) fn compare(words: &CompareArguments) -> Result<u8, u8> {
     }
     let comparison = Comparison::of(&before.record, &now.record);
     let mut text = comparison.lines(usize::MAX).join("\n") + "\n";
-    let worse = comparison.worse(words.tolerance / 100.0);
+    let worse = comparison.worse(words.tolerance);
     if let Some(why) = &worse {
         text += &format!("worse: {why}\n");
     }

@@ -55,7 +55,7 @@ fn write_as_it_is(stream: &mut impl Write, text: &str) -> bool {
 }
 
 /// Writes lines to standard output, with verdict words in colour where a terminal shows them.
-pub(super) fn write_result(text: &str) -> bool {
+fn write_result(text: &str) -> bool {
     let has_colours = io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_some_and(|name| name != "dumb");

@@ -126,6 +126,18 @@ impl RunState<'_> {
         })
     }
 
+    /// Removes the tests after number `first` that cannot run. The observers learn the plan without them: what is measured is known by the number
+    /// of its test.
+    pub(super) fn leave_out_impossible(&mut self, first: usize) -> Result<(), Halt> {
+        let mut number = first + 1;
+        while number < self.plan.tests().len() {
+            if self.is_possible(number)? {
+                number += 1;
+            }
+        }
+        self.choose_ports(first)
+    }
+
     /// Sets the rate limits of a test's links, if it needs any. Returns false if the test cannot run; it is then removed from the plan.
     pub(super) fn is_possible(&mut self, number: usize) -> Result<bool, Halt> {
         let test = &self.plan.tests()[number];

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::jobs::linktest;
 use crate::plan::imb::Imb;
+use crate::plan::lanes::Lane;
 use crate::plan::linktest::Linktest;
-use crate::plan::{Purpose, RunPlan};
+use crate::plan::{Purpose, RunPlan, Test};
 use crate::record::{
     AcceptanceRecord, ImbRecord, LinktestRecord, Measured, Outcome, RoundRecord, TableRecord,
     TestRecord,
@@ -13,13 +14,17 @@ use crate::record::{
 
 use super::linktest::planned;
 
-/// The whole parts of what a run with `plan` measured: those of the plan, in its order and without gaps. What the judge asked for is measured
-/// again. Fails with a reason if there are none.
-pub(crate) fn whole_parts(plan: &RunPlan, outcome: &Outcome) -> Result<Outcome, &'static str> {
+/// The whole parts of what an earlier run measured by `then`: those of the plan, in its order and without gaps. What the judge asked for is
+/// measured again. Fails with a reason if there are none.
+pub(crate) fn whole_parts(
+    then: &RunPlan,
+    plan: &RunPlan,
+    outcome: &Outcome,
+) -> Result<Outcome, &'static str> {
     let nodes = plan.nodes.len();
     let whole = match Measured::of(&plan.work, outcome) {
         Measured::Acceptance(_, acceptance) => Outcome::Acceptance(AcceptanceRecord {
-            tests: whole_tests(plan, acceptance),
+            tests: whole_tests(then, plan, acceptance),
         }),
         Measured::Linktest(linktest, record) => {
             let ranks = linktest.ranks.count(nodes);
@@ -50,24 +55,58 @@ pub(crate) fn whole_parts(plan: &RunPlan, outcome: &Outcome) -> Result<Outcome, 
     }
 }
 
-fn whole_tests(plan: &RunPlan, acceptance: &AcceptanceRecord) -> Vec<TestRecord> {
+fn whole_tests(then: &RunPlan, plan: &RunPlan, acceptance: &AcceptanceRecord) -> Vec<TestRecord> {
     let nodes = plan.nodes.len();
     let is_planned = |test: &&TestRecord| {
-        let planned = plan.tests().get(test.test);
+        let planned = then.tests().get(test.test);
         planned.is_some_and(|test| test.purpose != Purpose::Isolated)
     };
-    let fits = |test: &TestRecord| {
-        let links = test.links.iter();
-        let mut ends = links.flat_map(|link| [link.lane.from, link.lane.to]);
-        test.nodes.len() == nodes && ends.all(|end| end < nodes)
-    };
     let is_whole = |(number, test): &(usize, &TestRecord)| {
-        let all_here = test.nodes.iter().all(Option::is_some);
-        test.complete && test.test == *number && all_here && fits(test)
+        let all_here = test.nodes.len() == nodes && test.nodes.iter().all(Option::is_some);
+        let plans = then.tests().get(*number).zip(plan.tests().get(*number));
+        let fits =
+            plans.is_some_and(|(then, now)| is_alike(then, now) && has_links_of(now, test, nodes));
+        let adds_up = test.conservation.faults.is_empty();
+        test.complete && test.test == *number && all_here && fits && adds_up
     };
     let tests = acceptance.tests.iter().filter(is_planned).enumerate();
     let whole = tests.take_while(is_whole);
     whole.map(|(_, test)| test.clone()).collect()
+}
+
+/// True if two plans of a test measure the same.
+fn is_alike(then: &Test, now: &Test) -> bool {
+    let shape = |test: &Test| {
+        (
+            test.pattern.clone(),
+            test.purpose,
+            test.phases,
+            test.rails,
+            test.bound,
+        )
+    };
+    shape(then) == shape(now) && then.network == now.network
+}
+
+/// True if a test was measured over the links of its pattern and no others.
+fn has_links_of(plan: &Test, test: &TestRecord, nodes: usize) -> bool {
+    let senders = 0..nodes;
+    let pairs = senders.flat_map(|from| {
+        let targets = plan.pattern.targets(nodes, from).into_iter();
+        targets.map(move |to| (from, to))
+    });
+    let pairs: BTreeSet<(usize, usize)> = pairs.collect();
+    let lanes = test.links.iter().map(|link| &link.lane);
+    let measured: BTreeSet<(usize, usize)> =
+        lanes.clone().map(|lane| (lane.from, lane.to)).collect();
+    let worst = test.worst_links.iter().map(|series| &series.lane);
+    let is_there = |lane: &Lane| {
+        lane.from < nodes
+            && lane.to < nodes
+            && lane.boundary + 1 < plan.phases
+            && lane.stream < plan.streams.max(1)
+    };
+    measured == pairs && lanes.chain(worst).all(is_there)
 }
 
 fn is_whole_round(linktest: &Linktest, ranks: usize, round: &RoundRecord) -> bool {
@@ -99,7 +138,15 @@ fn whole_tables(imb: &Imb, ranks: usize, record: &ImbRecord) -> Vec<TableRecord>
         let mut groups = table.lines.iter().flat_map(|line| &line.groups);
         // A table with wrong data makes its run fail: it is measured again.
         let is_right = groups.all(|group| group.defects.unwrap_or(0.0) == 0.0);
-        table.table == **plan && table.lines.len() == table.table.lengths.len() && is_right
+        let lines = table.lines.iter().zip(&table.table.lengths);
+        let mut lines = lines.map(|(line, length)| {
+            let has_groups =
+                line.left_out.is_some() || line.groups.len() == table.table.groups.len();
+            line.bytes == length.bytes && has_groups
+        });
+        let has_all =
+            table.lines.len() == table.table.lengths.len() && lines.all(|is_whole| is_whole);
+        table.table == **plan && has_all && is_right
     };
     let whole = plans.iter().zip(&record.tables).take_while(is_whole);
     whole.map(|(_, table)| table.clone()).collect()
@@ -114,7 +161,7 @@ mod tests {
     fn taken_over(text: &str, change: impl FnOnce(&mut Outcome)) -> usize {
         let mut record: Record = serde_json::from_str(text).unwrap();
         change(&mut record.outcome);
-        match whole_parts(&record.plan, &record.outcome) {
+        match whole_parts(&record.plan, &record.plan, &record.outcome) {
             Ok(Outcome::Linktest(linktest)) => linktest.rounds.len(),
             Ok(Outcome::Imb(imb)) => imb.tables.len(),
             Ok(other) => panic!("{other:?}"),
@@ -142,6 +189,42 @@ mod tests {
         assert_eq!(after(|round| round.retests.clear()), 0);
         assert_eq!(after(|round| round.retests[0].from = 99), 0);
         assert_eq!(after(|round| round.all_to_all_s = Some(Vec::new())), 0);
+    }
+
+    #[test]
+    fn a_test_over_other_links_or_by_another_plan_is_measured_again() {
+        let text = include_str!("../../tests/golden/acceptance/record.json");
+        let sound: Record = serde_json::from_str(text).unwrap();
+        let tests = |change: fn(&mut Record)| {
+            let mut record = sound.clone();
+            change(&mut record);
+            match whole_parts(&record.plan, &sound.plan, &record.outcome) {
+                Ok(outcome) => outcome.tests().len(),
+                Err(_) => 0,
+            }
+        };
+        assert_eq!(tests(|_| {}), sound.tests().len());
+        assert_eq!(tests(|record| record.tests_mut()[1].links.truncate(1)), 1);
+        assert_eq!(
+            tests(|record| record.tests_mut()[1].links[0].lane.to = 0),
+            1
+        );
+        assert_eq!(tests(|record| record.tests_mut()[1].complete = false), 1);
+        let fault = |record: &mut Record| {
+            let faults = &mut record.tests_mut()[2].conservation.faults;
+            faults.push("a byte is missing".to_owned());
+        };
+        assert_eq!(tests(fault), 2);
+        assert_eq!(tests(|record| record.plan.tests_mut()[2].phases = 3), 2);
+        // Without a test that could not run, later records have other numbers than in the plan.
+        let shifted = |record: &mut Record| {
+            let acceptance = record.outcome.acceptance_mut().unwrap();
+            acceptance.tests.remove(3);
+            for test in &mut acceptance.tests[3..] {
+                test.test -= 1;
+            }
+        };
+        assert_eq!(tests(shifted), 3);
     }
 
     #[test]

@@ -121,9 +121,15 @@ impl RunState<'_> {
             self.tell_hosts();
             return Ok(Vec::new());
         }
+        if number == self.first {
+            self.leave_out_impossible(number)?;
+        }
         self.prepare(number, test)?;
         if number == self.first {
             self.tell_hosts();
+            for test in self.outcome.tests() {
+                self.observer.see(RunEvent::Tested(test));
+            }
             self.tell_estimate();
         }
         self.hold(Hold::Fork)?;

@@ -111,28 +111,28 @@ impl Comparison {
         }
     }
 
-    /// Why the later run is worse: figures that became worse by more than the fraction `tolerance`, and new faults. `None` if it is not.
+    /// Why the later run is worse: figures that became worse by more than `tolerance` percent or are no more, and new faults. `None` if it is not.
     pub fn worse(&self, tolerance: f64) -> Option<String> {
         /// Most rows that are named.
         const NAMED: usize = 6;
         let fell = |row: &&Row| {
             let change = row.change();
-            change.is_some_and(|change| self.measure.loss(change) > tolerance)
+            change.is_some_and(|change| self.measure.loss(change) > tolerance / 100.0)
         };
-        let names: Vec<&str> = self
-            .rows
-            .iter()
-            .filter(fell)
-            .map(|row| row.name.as_str())
-            .collect();
-        let mut reasons = Vec::new();
-        if !names.is_empty() {
+        let is_gone = |row: &&Row| row.before.is_some() && row.now.is_none();
+        let named = |names: Vec<&str>, what: &str| {
             let shown = names[..names.len().min(NAMED)].join(", ");
             let more = and_more(names.len(), NAMED, ", ");
-            let tolerance = tolerance * 100.0;
-            let what = count(names.len(), self.of);
-            reasons.push(format!("{what} by more than {tolerance} %: {shown}{more}"));
-        }
+            (!names.is_empty())
+                .then(|| format!("{} {what}: {shown}{more}", count(names.len(), self.of)))
+        };
+        let names = |is: &dyn Fn(&&Row) -> bool| -> Vec<&str> {
+            let rows = self.rows.iter().filter(|row| is(row));
+            rows.map(|row| row.name.as_str()).collect()
+        };
+        let mut reasons = Vec::new();
+        reasons.extend(named(names(&fell), &format!("by more than {tolerance} %")));
+        reasons.extend(named(names(&is_gone), "not measured any more"));
         if !self.new.is_empty() {
             reasons.push(format!("new faults: {}", self.new.join(", ")));
         }

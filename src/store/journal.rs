@@ -1,10 +1,14 @@
 //! Files that are written during a run, so that evidence remains if the launching host dies: the journal, one line a minute, and the
 //! samples, one line per link and second.
 
-use std::fs::File;
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::StoreError;
 
@@ -26,13 +30,22 @@ impl Growing {
         })
     }
 
-    /// Standard output as such a file.
-    pub(crate) fn to_standard_output() -> Result<Self, StoreError> {
-        let path = Path::new("standard output");
-        let file = std::io::stdout().as_fd().try_clone_to_owned();
+    /// Opens a stream for another program: a file, a named pipe with a reader, or standard output (`-`). What that program does not take within a
+    /// second is lost for it, so that it cannot hold the run.
+    pub(crate) fn stream(path: &Path) -> Result<Self, StoreError> {
+        let mut open = OpenOptions::new();
+        open.custom_flags(libc::O_NONBLOCK);
+        let file = match path == Path::new("-") {
+            // Opened anew where that is possible, since the flag belongs to all that share a descriptor.
+            true => open.append(true).open("/proc/self/fd/1").or_else(|_| {
+                let own = std::io::stdout().as_fd().try_clone_to_owned();
+                own.map(File::from)
+            }),
+            false => open.write(true).create(true).truncate(true).open(path),
+        };
         Ok(Self {
             path: path.to_owned(),
-            file: file.map_err(|source| StoreError::new(path, source))?.into(),
+            file: file.map_err(|source| StoreError::new(path, source))?,
             failed: None,
         })
     }
@@ -42,13 +55,33 @@ impl Growing {
         if self.failed.is_some() {
             return;
         }
-        let mut written = self.file.write_all(lines.as_bytes());
+        let mut written = self.write(lines.as_bytes());
         if safe {
             written = written.and_then(|()| self.file.sync_data());
         }
         if let Err(source) = written {
             self.failed = Some(StoreError::new(&self.path, source));
         }
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        /// Longest wait for a reader.
+        const PATIENCE_MS: u16 = 1_000;
+        while !bytes.is_empty() {
+            match self.file.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let mut wanted = [PollFd::new(self.file.as_fd(), PollFlags::POLLOUT)];
+                    if poll(&mut wanted, PollTimeout::from(PATIENCE_MS))? == 0 {
+                        return Err(io::Error::other("its reader took nothing for 1 s"));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// The first failure, if any.
@@ -60,6 +93,21 @@ impl Growing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reader_that_takes_nothing_does_not_hold_the_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(Growing::stream(&path).is_err(), "nobody reads");
+        let open = |read: bool| OpenOptions::new().read(true).write(!read).open(&path);
+        let reader = open(false).unwrap();
+        let mut file = Growing::stream(&path).unwrap();
+        file.append(&"x".repeat(1 << 20), false);
+        let failure = file.failure().map(ToString::to_string).unwrap_or_default();
+        assert!(failure.contains("took nothing for 1 s"), "{failure}");
+        drop(reader);
+    }
 
     #[test]
     fn lines_are_there_as_soon_as_they_are_written() {

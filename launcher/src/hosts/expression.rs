@@ -191,7 +191,8 @@ impl Entry<'_> {
         const SSH: u16 = 22;
         /// Ports below it are those of the system.
         const SYSTEM: u16 = 1024;
-        let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic());
+        let is_address = |text: &str| text.parse::<std::net::Ipv4Addr>().is_ok();
+        let is_name = !name.is_empty() && !name.starts_with("[:") && !is_address(name);
         match port {
             Some(port) if is_name && !has_user && port < SYSTEM && port != SSH => {
                 let name = shown(name);
@@ -471,6 +472,7 @@ mod tests {
             ("n{1..3}", "write n[1-3] for n1, n2 and n3"),
             ("n1:4", "is 4 a port or a number of processes?"),
             ("n[1-2]:4", "is 4 a port or a number of processes?"),
+            ("10g-n1:4", "is 4 a port or a number of processes?"),
         ] {
             assert!(error(text).contains(part), "{text}: {}", error(text));
         }

@@ -118,8 +118,16 @@ pub(crate) fn has_files(test: &Test) -> bool {
 /// Checks where results go.
 pub(super) fn check_results(results: &Measurement) -> Result<(), UsageError> {
     let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-    if to_stdout(&results.csv) && to_stdout(&results.json) {
-        return refuse("--csv - and --json - cannot both go to standard output");
+    let files = [
+        ("--csv", &results.csv),
+        ("--json", &results.json),
+        ("--json-stream", &results.json_stream),
+    ];
+    let mut files = files.into_iter().filter(|(_, path)| to_stdout(path));
+    if let (Some((one, _)), Some((other, _))) = (files.next(), files.next()) {
+        return refuse(format!(
+            "{one} - and {other} - cannot both go to standard output"
+        ));
     }
     Ok(())
 }

@@ -194,6 +194,19 @@ pub fn changes(comparison: &Comparison, most: usize) -> Markup {
 /// Facts of hosts that have a row in common: data ports, place, processors, software, and the way to them.
 type HostFacts = [String; 5];
 
+/// True if a counter of errors of a node is not zero: its host has its own row.
+fn has_errors(record: &Record, node: usize) -> bool {
+    let of_node = record
+        .tests()
+        .iter()
+        .filter_map(|test| test.nodes.get(node)?.as_ref());
+    let mut counters = of_node.flat_map(|one| &one.interfaces);
+    counters.any(|(_, all)| {
+        let kinds = [all.crc_errors, all.fec_uncorrectable, all.missed];
+        all.errors > 0 || all.drops > 0 || kinds.into_iter().flatten().any(|count| count > 0)
+    })
+}
+
 fn host_facts(record: &Record, node: usize, host: &HostRecord) -> HostFacts {
     let rails = host.rails.iter();
     let ports: Vec<String> = rails.map(|rail| header::port(host, rail)).collect();
@@ -215,7 +228,10 @@ pub(super) fn hosts(record: &Record) -> Markup {
         return html! {};
     }
     let hosts = record.hosts.iter().enumerate();
-    let rows = grouped(hosts.map(|(node, host)| (host_facts(record, node, host), node)));
+    let rows = grouped(hosts.map(|(node, host)| {
+        let own = has_errors(record, node).then_some(host.host_index);
+        ((host_facts(record, node, host), own), node)
+    }));
     let row = |facts: &HostFacts, nodes: &[usize]| {
         let names: Vec<String> = nodes
             .iter()
@@ -231,7 +247,16 @@ pub(super) fn hosts(record: &Record) -> Markup {
         };
         let cores = measured().filter_map(|one| one.busiest_core);
         let core = cores.reduce(f64::max);
-        let interfaces = || measured().flat_map(|one| &one.interfaces);
+        // All nodes of a host read the same counters.
+        let first = |node: &&usize| record.hosts[**node].host_index == **node;
+        let interfaces = || {
+            let tests = record.tests().iter();
+            let once = tests.flat_map(|test| {
+                let firsts = nodes.iter().filter(first);
+                firsts.filter_map(|node| test.nodes.get(*node)?.as_ref())
+            });
+            once.flat_map(|one| &one.interfaces)
+        };
         let total = |of: fn(&InterfaceCounters) -> Option<u64>| {
             let all = interfaces().filter_map(|(_, all)| of(all));
             all.reduce(u64::saturating_add).map(|sum| sum.to_string())
@@ -258,7 +283,7 @@ pub(super) fn hosts(record: &Record) -> Markup {
     };
     let rows: Vec<_> = rows
         .iter()
-        .map(|(facts, nodes)| row(facts, nodes))
+        .map(|((facts, _), nodes)| row(facts, nodes))
         .collect();
     let shown: Vec<usize> = (0..HOST_COLUMNS.len())
         .filter(|column| rows.iter().any(|row| row[*column].is_some()))
