@@ -71,7 +71,7 @@ fn a_neighbours_traffic_is_told_before_and_fails_nobody() {
                 figure.split(' ').next()?.parse::<f64>().ok()
             });
             should!(
-                busy.is_some_and(|gbit| (0.035..0.045).contains(&gbit)),
+                busy.is_some_and(|mbit| (35.0..45.0).contains(&mbit)),
                 "{checked}"
             );
             let (said, record) = rotate(&lab);

@@ -114,7 +114,7 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
         ];
         let stays = run(&lab, &words);
         should!(stays.code() == Some(1), "{stays}");
-        let sentence = "the fault stayed with the switch port: Eth1/2 FAIL with n3 too, while n2 is well at Eth1/3\n";
+        let sentence = "the fault stayed with the switch port: Eth1/2 FAIL with n3 too, while n2 is healthy at Eth1/3\n";
         should!(stays.stdout.contains(sentence), "{stays}");
         Ok(())
     });
