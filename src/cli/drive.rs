@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::controller::{self, Conditions, Observer, Observers, RunEvent};
 use crate::plan::seal;
-use crate::record::{MOST_IN_MATRIX, Measured, Outcome, Record, VerdictWord};
+use crate::record::{MOST_IN_MATRIX, Measured, Outcome, Record, TroubleKind, VerdictWord};
 use crate::report::compare::Comparison;
 use crate::report::compared;
 use crate::report::preflight::{self, Readiness};
@@ -254,8 +254,9 @@ impl Done {
         if let Some(path) = &output.words.json {
             written &= keep_file(path, json::write(record).map_err(|error| error.to_string()));
         }
-        let nothing_ran =
-            !record.outcome.has_begun() && record.verdict.word == VerdictWord::Invalid;
+        let mut kinds = record.troubles.iter().map(|trouble| trouble.kind);
+        let has_begun = record.outcome.has_begun() || record.troubles.is_empty();
+        let nothing_ran = !has_begun && kinds.all(is_before_a_run);
         if let (Some(folder), true, None) = (&self.folder, nothing_ran, &output.words.run_folder) {
             // A busy or unreachable host: the error says it, and there is no result to keep.
             files::forget_folder(folder);
