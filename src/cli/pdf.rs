@@ -45,14 +45,13 @@ pub(super) fn print(page: &str, to: &Path) -> Result<u8, u8> {
     let printed = std::env::temp_dir().canonicalize().and_then(|parent| {
         let folder = parent.join(name);
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let printed = print_in(&folder, &browsers, page, &stop);
+        let printed = print_in(&folder, &browsers, page, &stop, to);
         // A file that the browser still wrote is in its way once at most: its processes have ended.
         let (Ok(()) | Err(_)) =
             fs::remove_dir_all(&folder).or_else(|_| fs::remove_dir_all(&folder));
         printed
     });
-    let written = printed.and_then(|sheet| fs::write(to, sheet));
-    written.map(|()| exit::OK).map_err(|error| {
+    printed.map(|()| exit::OK).map_err(|error| {
         let text = format!("cannot print {}: {}", to.display(), sys::why(&error));
         fail(&text, exit::NOT_WRITTEN)
     })
@@ -81,7 +80,8 @@ fn print_in(
     browsers: &[PathBuf],
     page: &str,
     stop: &AtomicUsize,
-) -> io::Result<Vec<u8>> {
+    to: &Path,
+) -> io::Result<()> {
     let source = folder.join("page.html");
     fs::write(&source, page)?;
     let made = folder.join("page.pdf");
@@ -109,7 +109,7 @@ fn print_in(
         // A group of its own, so that all processes of the browser can be ended.
         let child = command.process_group(0).spawn()?;
         if wait(child, stop)?.is_some_and(|status| status.success()) && made.is_file() {
-            return fs::read(&made);
+            return fs::copy(&made, to).map(|_| ());
         }
     }
     Err(io::Error::other("Chromium printed nothing"))
