@@ -70,8 +70,8 @@ pub fn parse_rate_bits(text: &str) -> Result<u64, UnitError> {
         return Err(UnitError::NoUnit(text.trim().to_owned()));
     }
     // Catalogues write 25Gb and 25GbE. 25GB would be bytes.
-    let unit = unit.strip_suffix("bE").unwrap_or(unit);
-    let unit = unit.strip_suffix('b').unwrap_or(unit);
+    let short = unit.strip_suffix("bE").or_else(|| unit.strip_suffix('b'));
+    let unit = short.filter(|rest| !rest.is_empty()).unwrap_or(unit);
     let unit = unit.to_ascii_lowercase();
     let unit = unit
         .trim_end_matches("bit/s")
@@ -328,7 +328,10 @@ mod tests {
         assert_eq!(parse_rate_bits("2.5Gbit/s"), Ok(2_500_000_000));
         assert_eq!(parse_rate_bits("25Gb"), Ok(25_000_000_000));
         assert_eq!(parse_rate_bits("25GbE"), Ok(25_000_000_000));
-        assert!(parse_rate_bits("25GB").is_err());
+        // A floor of 25 bit/s would be one that every run passes.
+        for wrong in ["25GB", "25b", "25bE", "25E"] {
+            assert!(parse_rate_bits(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(parse_rate_bits("200M"), Ok(200_000_000));
         assert_eq!(parse_rate_bits("10Gbps"), Ok(10_000_000_000));
     }
