@@ -132,10 +132,18 @@ impl Run {
     /// Waits until the program has written these words to stderr.
     #[track_caller]
     pub fn wait_for(&mut self, words: &str) {
-        wait_until(&format!("it says {words:?}"), SOON, || {
+        self.wait_until(&format!("it says {words:?}"), |run| {
+            run.said().contains(words)
+        });
+    }
+
+    /// Waits until something is so of a run that goes on; shows what the program said if it ends before that.
+    #[track_caller]
+    pub fn wait_until(&mut self, what: &str, mut asked: impl FnMut(&Self) -> bool) {
+        wait_until(what, SOON, || {
             let ended = self.child.try_wait().expect("a child");
             assert!(ended.is_none(), "ended early: {}", self.said());
-            self.said().contains(words)
+            asked(self)
         });
     }
 
