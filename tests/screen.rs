@@ -1,12 +1,13 @@
 //! What a terminal shows: colours, the live line, the question before a large run, and where the verdict stands.
 
-mod alone;
+mod whole;
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use nix::pty::{Winsize, openpty};
+use whole::alone;
 
 /// Text that a command printed to a terminal, and its exit code.
 struct Shown {
@@ -59,14 +60,15 @@ fn record(name: &str) -> String {
 #[test]
 fn verdict_words_have_colour_on_a_terminal_unless_it_must_not() {
     let words = ["report", &record("slow-receiver")];
-    let shown = in_terminal(120, &words, &[], "");
-    assert!(
-        shown
-            .text
-            .starts_with("\u{1b}[1;31mFAIL\u{1b}[0m  n3 receive"),
-        "{}",
-        shown.text
-    );
+    let plain = whole::run(&words);
+    let plain = String::from_utf8_lossy(&plain.stdout).replace('\n', "\r\n");
+    for columns in [80, 120] {
+        let shown = in_terminal(columns, &words, &[], "");
+        let start = "\u{1b}[1;31mFAIL\u{1b}[0m  n3 receive";
+        assert!(shown.text.starts_with(start), "{}", shown.text);
+        let without = shown.text.replace("\u{1b}[1;31m", "");
+        assert_eq!(without.replace("\u{1b}[0m", ""), plain);
+    }
     for variable in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let shown = in_terminal(120, &words, &[variable], "");
         assert!(shown.text.starts_with("FAIL  n3 receive"), "{}", shown.text);
@@ -101,24 +103,46 @@ fn a_run_on_many_hosts_shows_its_plan_and_asks_before_it_starts() {
 }
 
 #[test]
-fn the_live_line_fits_the_terminal_and_says_which_test_runs() {
+fn the_live_picture_fits_the_terminal_and_says_which_test_runs_and_what_is_left() {
     for columns in [80, 120] {
         alone::wait();
         let words = "--hosts local:3 --time 1s --warmup 300ms --pattern rotate";
         let words: Vec<&str> = words.split(' ').collect();
         let shown = in_terminal(columns, &words, &[("NO_COLOR", "1")], "");
         let live = shown.text.split("\r\u{1b}[K");
-        let live: Vec<&str> = live.filter(|line| line.contains(" s of 2 s ")).collect();
+        let live: Vec<&str> = live.filter(|part| part.contains("] ")).collect();
         assert!(live.len() >= 2, "{}", shown.text);
-        for line in live {
-            let line = line.lines().next().unwrap_or_default();
-            assert!(line.chars().count() < usize::from(columns), "{line}");
+        for picture in live {
+            let picture = picture.trim_start_matches("\u{1b}[1A\u{1b}[K");
+            let lines: Vec<&str> = picture.lines().map(str::trim_end).collect();
+            let [first, rates, ..] = lines[..] else {
+                panic!("one line: {picture}");
+            };
+            for line in [first, rates] {
+                assert!(line.chars().count() < usize::from(columns), "{line}");
+            }
             assert!(
-                line.contains("test 1 of 2 ring") || line.contains("test 2 of 2"),
-                "{line}"
+                first.starts_with('[') && first.contains(" s left  test "),
+                "{first}"
             );
-            assert!(line.contains("  total "), "{line}");
+            assert!(
+                ["1 of 2 ring  ", "2 of 2 shift:2  "]
+                    .iter()
+                    .any(|test| first.contains(test))
+                    && first.contains(" s of 2 s"),
+                "{first}"
+            );
+            assert!(
+                rates.starts_with("    total ") && rates.contains("  slowest "),
+                "{rates}"
+            );
         }
+        // The picture is erased whole before the next one, and before the result.
+        let (drawn, erased) = (
+            shown.text.matches("\n    total "),
+            shown.text.matches("\u{1b}[1A\u{1b}[K"),
+        );
+        assert_eq!(drawn.count(), erased.count(), "{}", shown.text);
     }
 }
 

@@ -234,7 +234,7 @@ impl Done {
     /// code.
     fn report(self, output: &Output<'_>, terminal: &mut Terminal) -> u8 {
         let record = &self.record;
-        terminal.close_line();
+        terminal.close_picture();
         for line in text::troubles(&record.troubles) {
             complain(&line);
         }

@@ -1,5 +1,7 @@
-//! Shows a run on the terminal while it goes on: a live line for each second of pipelines, LinkTest's lines for each step, the rounds of
+//! Shows a run on the terminal while it goes on: a picture for each second of pipelines, LinkTest's lines for each step, the rounds of
 //! latencies, and the tables of patterns as they grow.
+
+use std::time::{Duration, Instant};
 
 use crate::controller::{Observer, RunEvent};
 use crate::plan::imb::{Imb, Table};
@@ -17,8 +19,10 @@ pub(super) struct Progress<'a> {
     terminal: &'a mut Terminal,
     /// Start of the run, in milliseconds since 1970.
     started_ms: u64,
-    /// Number of the current test, number of known tests, and the estimated time of those after it.
-    test: (usize, usize, Option<u64>),
+    /// Number of the current test, number of known tests, and the estimated time of those after it, in nanoseconds.
+    test: (usize, usize, u64),
+    /// Time of the first picture.
+    began: Option<Instant>,
     shown: Shown,
 }
 
@@ -52,7 +56,8 @@ impl<'a> Progress<'a> {
         Self {
             terminal,
             started_ms,
-            test: (1, 1, None),
+            test: (1, 1, 0),
+            began: None,
             shown: Shown::Nothing,
         }
     }
@@ -92,15 +97,27 @@ impl<'a> Progress<'a> {
     }
 
     fn second(&mut self, test: &Test, second: &Second) {
-        if let Shown::Acceptance(ports) = &self.shown {
-            let (number, of, after_ns) = self.test;
-            let tests = match (self.terminal.is_live(), of) {
-                (false, _) | (_, 1) => String::new(),
-                (true, _) => format!("test {number} of {of} {}  ", test.pattern),
-            };
-            let line = time(test, second, after_ns) + &tests + &ports.second(test, second);
-            self.terminal.live_line(&line);
-        }
+        let Shown::Acceptance(ports) = &self.shown else {
+            return;
+        };
+        let (number, of, after_ns) = self.test;
+        let time = time(test, second);
+        let rates = ports.second(test, second);
+        let left_ns = left_ns(test, second).map(|left_ns| left_ns.saturating_add(after_ns));
+        let left = left_ns.map(|left_ns| show_age(left_ns.div_ceil(SECOND_NS)) + " left");
+        let lines = if self.terminal.is_live() {
+            let began = *self.began.get_or_insert_with(Instant::now);
+            let bar = left_ns.map(|left_ns| bar(began.elapsed(), Duration::from_nanos(left_ns)));
+            let tests = (of > 1).then(|| format!("test {number} of {of} {}", test.pattern));
+            let time = Some(time.trim_start().to_owned());
+            let first: Vec<String> = [bar, left, tests, time].into_iter().flatten().collect();
+            vec![first.join("  "), format!("    {rates}")]
+        } else {
+            let left = left.filter(|_| of > 1);
+            let left = left.map_or_else(String::new, |left| format!(" ({left})"));
+            vec![time + &left, rates]
+        };
+        self.terminal.picture(&lines);
     }
 
     fn round(&mut self, progress: &RoundProgress) {
@@ -215,33 +232,45 @@ impl Ports {
     }
 }
 
-/// Time of a test so far, and what is left of the run.
-fn time(test: &Test, second: &Second, after_ns: Option<u64>) -> String {
+/// Time of a test so far.
+fn time(test: &Test, second: &Second) -> String {
     let at_s = second.at_ns / SECOND_NS;
-    let (planned_ns, warmup_ns) = match test.bound {
-        Bound::Time {
-            warmup_ns,
-            window_ns,
-        } => (Some(warmup_ns.saturating_add(window_ns)), warmup_ns),
-        Bound::Volume { .. } | Bound::Files => (None, 0),
+    let Bound::Time {
+        warmup_ns,
+        window_ns,
+    } = test.bound
+    else {
+        return format!("{at_s:4} s");
     };
+    let of_s = warmup_ns.saturating_add(window_ns).div_ceil(SECOND_NS);
     let warms_up = match second.at_ns <= warmup_ns {
         true => " warm-up",
         false => "",
     };
-    let Some(planned_ns) = planned_ns else {
-        return format!("{at_s:4} s  ");
-    };
-    let left_ns = planned_ns.saturating_sub(second.at_ns);
-    let left = match after_ns.unwrap_or(0) {
-        0 => String::new(),
-        after_ns => {
-            let left_s = left_ns.saturating_add(after_ns).div_ceil(SECOND_NS);
-            format!(" ({} left)", show_age(left_s))
-        }
-    };
-    let of_s = planned_ns.div_ceil(SECOND_NS);
-    format!("{at_s:4} s of {of_s} s{warms_up}{left}  ")
+    format!("{at_s:4} s of {of_s} s{warms_up}")
+}
+
+/// What is left of a test whose time is known.
+fn left_ns(test: &Test, second: &Second) -> Option<u64> {
+    match test.bound {
+        Bound::Time {
+            warmup_ns,
+            window_ns,
+        } => Some(
+            warmup_ns
+                .saturating_add(window_ns)
+                .saturating_sub(second.at_ns),
+        ),
+        Bound::Volume { .. } | Bound::Files => None,
+    }
+}
+
+/// Part of the run that has passed.
+fn bar(passed: Duration, left: Duration) -> String {
+    const CELLS: usize = 10;
+    let share = passed.as_secs_f64() / (passed + left).as_secs_f64().max(f64::MIN_POSITIVE);
+    let full = ((share * CELLS as f64) as usize).min(CELLS);
+    format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
 }
 
 impl Observer for Progress<'_> {
@@ -264,7 +293,7 @@ impl Observer for Progress<'_> {
                     let text = format!("test {number} of {of}, {}", test.pattern);
                     self.terminal.aside(&text);
                 }
-                self.test = (number, of, after_ns);
+                self.test = (number, of, after_ns.unwrap_or(0));
             }
             RunEvent::Second { test, second } => self.second(test, second),
             RunEvent::Round(progress) => self.round(progress),

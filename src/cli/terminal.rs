@@ -1,4 +1,4 @@
-//! Output for the user during a run: one live line on a terminal, plain lines elsewhere, all on standard error.
+//! Output for the user during a run: a live picture on a terminal, plain lines elsewhere, all on standard error.
 //! Results go to standard output.
 
 use std::borrow::Cow;
@@ -109,10 +109,11 @@ pub(super) fn tell(text: &str) -> u8 {
     }
 }
 
-/// Moves to the start of the terminal's line and erases it.
-fn clear_line() {
+/// Moves to the start of the last `lines` lines of the terminal and erases them.
+fn clear(lines: usize) {
+    let above = "\x1b[1A\x1b[K".repeat(lines.saturating_sub(1));
     // A failure would be reported on standard error, too.
-    let (Ok(()) | Err(_)) = io::stderr().lock().write_all(b"\r\x1b[K");
+    let (Ok(()) | Err(_)) = write!(io::stderr().lock(), "\r\x1b[K{above}");
 }
 
 /// Shows a run to the user.
@@ -121,7 +122,8 @@ pub(super) struct Terminal {
     /// Standard output carries a table or record, so that all other output goes to standard error.
     taken: bool,
     live: bool,
-    line_open: bool,
+    /// Lines of the live picture on the terminal.
+    open_lines: usize,
     lost: bool,
 }
 
@@ -132,14 +134,14 @@ impl Terminal {
             quiet,
             taken,
             live: io::stderr().is_terminal(),
-            line_open: false,
+            open_lines: 0,
             lost: false,
         }
     }
 
     /// Prints a result.
     pub(super) fn result(&mut self, text: &str) {
-        self.close_line();
+        self.close_picture();
         let written = if self.taken {
             write_all(&mut io::stderr().lock(), text)
         } else {
@@ -163,55 +165,56 @@ impl Terminal {
         if self.quiet {
             return;
         }
-        self.close_line();
+        self.close_picture();
         write_all(&mut io::stderr().lock(), &format!("{text}\n"));
     }
 
-    /// Ends the live line, if one is open.
-    pub(super) fn close_line(&mut self) {
-        if self.line_open {
-            self.line_open = false;
-            clear_line();
+    /// Ends the live picture, if there is one.
+    pub(super) fn close_picture(&mut self) {
+        match std::mem::take(&mut self.open_lines) {
+            0 => {}
+            lines => clear(lines),
         }
     }
 
-    /// Replaces the live line; prints a line if there is none.
-    pub(super) fn live_line(&mut self, text: &str) {
+    /// Replaces the live picture; prints lines if there is none.
+    pub(super) fn picture(&mut self, lines: &[String]) {
         if self.quiet || !self.live {
-            return self.aside(text);
+            return self.aside(&lines.join("  "));
         }
-        self.line_open = true;
-        clear_line();
+        self.close_picture();
+        self.open_lines = lines.len();
         // A longer line would wrap, and its first part could not be erased.
         let wide = sys::terminal::size(io::stderr().as_fd()).map_or(80, |(_, wide)| wide);
-        let text: String = text.chars().take(wide.saturating_sub(1)).collect();
-        write_all(&mut io::stderr().lock(), &text);
+        let fit = |line: &String| -> String { line.chars().take(wide.saturating_sub(1)).collect() };
+        let lines: Vec<String> = lines.iter().map(fit).collect();
+        write_all(&mut io::stderr().lock(), &lines.join("\n"));
     }
 
-    /// Shows a stage on the live line.
+    /// Shows a stage as the live picture.
     pub(super) fn stage(&mut self, text: &str) {
         if self.live {
-            self.live_line(&format!("... {text}"));
+            self.picture(&[format!("... {text}")]);
         }
     }
 
     /// Asks the user to let a held run go on.
     pub(super) fn held(&mut self, at: &str) {
-        self.close_line();
+        self.close_picture();
         let text = format!("held at {at}; press Enter to continue\n");
         write_all(&mut io::stderr().lock(), &text);
     }
 
     /// Asks a question; true if the answer is yes.
     pub(super) fn agrees(&mut self, question: &str) -> bool {
-        self.close_line();
+        self.close_picture();
         write_all(&mut io::stderr().lock(), &format!("{question} [y/N] "));
         let mut answer = String::new();
         let (Ok(_) | Err(_)) = io::stdin().read_line(&mut answer);
         ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
     }
 
-    /// True if there is a live line.
+    /// True if there is a live picture.
     pub(super) fn is_live(&self) -> bool {
         self.live
     }
