@@ -396,7 +396,7 @@ fn signals_are_sent_where_the_number_cannot_belong_to_another_process() {
         "SYS_tgkill",
         "SYS_pidfd_send_signal",
     ];
-    const MAY_SEND: [(&str, &str); 8] = [
+    const MAY_SEND: [(&str, &str); 9] = [
         (
             "src/sys/process.rs",
             "to a held process, or to a child before it is reaped",
@@ -405,6 +405,7 @@ fn signals_are_sent_where_the_number_cannot_belong_to_another_process() {
             "src/sys/signals.rs",
             "the doorbell, which a process that does not wait for it ignores",
         ),
+        ("src/sys/lldp.rs", "a child that is not reaped"),
         ("src/node/ranks.rs", "children that are not reaped"),
         ("src/node/run.rs", "children that are not reaped"),
         ("src/pipeline/phase.rs", "its parent, which is held"),

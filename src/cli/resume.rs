@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::controller;
 use crate::outside;
-use crate::plan::{PLAN_VERSION, RunPlan, seal};
+use crate::plan::{PLAN_VERSION, RunPlan, seal, with_places};
 use crate::record::{Measured, Outcome, Record, Resumed, RoundRecord, TableRecord, TestRecord};
 use crate::report::json;
 use crate::store::runs;
@@ -65,7 +65,7 @@ pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(),
             "it has {then:?}, but this command has {now:?}"
         )));
     }
-    if earlier.plan.nodes != spec.plan.nodes {
+    if earlier.plan.nodes != with_places(&spec.plan.nodes, &earlier.plan.nodes) {
         return Err(cannot("its hosts or their data ports differ"));
     }
     if !earlier.outcome.is_of(&spec.plan.work) {

@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Parser;
 
 use crate::judge::again;
-use crate::plan::{Acceptance, NodeSpec, Pattern, Work};
+use crate::plan::{Acceptance, NodeSpec, Pattern, Work, with_places};
 use crate::record::Record;
 
 use super::args::{Arguments, Measurement, PlainArguments, RetestArguments, Subcommand};
@@ -181,7 +181,8 @@ fn prepare(
         }
         nodes.for_each(|node| node.switch_port = Some(port.to_owned()));
     }
-    let swaps = again::swaps(&ports_of(&record.plan.nodes), &ports_of(&spec.plan.nodes));
+    let now = with_places(&spec.plan.nodes, &record.plan.nodes);
+    let swaps = again::swaps(&ports_of(&record.plan.nodes), &ports_of(&now));
     again::add_other_ends(&mut tests, &swaps);
     if let Some(acceptance) = spec.plan.acceptance_mut() {
         (acceptance.tests, acceptance.samples) = (tests, false);

@@ -151,8 +151,16 @@ impl RunState<'_> {
     ) -> Result<(), Halt> {
         let seen = self.sessions.seen_hosts();
         let chosen = addresses::choose(&self.plan.nodes, network, rails, &seen)?;
-        for (host, rails) in self.hosts.iter_mut().zip(chosen) {
+        let nodes = self.plan.nodes.iter_mut().zip(&mut self.hosts);
+        for ((node, host), rails) in nodes.zip(chosen) {
             host.rails = rails;
+            // With several rails, the one place of the node would be that of one rail.
+            if let [rail] = &host.rails[..]
+                && let Some(at) = host.interface_of(rail)
+                && let Some(at) = &at.switch_port
+            {
+                node.see(Some(&at.switch), Some(&at.port));
+            }
         }
         Ok(())
     }

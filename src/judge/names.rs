@@ -1,6 +1,6 @@
 //! Names of faults, ports and floors: the verdict and every report use the same words.
 
-use crate::plan::RunPlan;
+use crate::plan::{NodeSpec, RunPlan};
 use crate::record::{Culprit, FaultSheet, Sheet};
 use crate::units::show_rate;
 
@@ -127,13 +127,13 @@ pub(crate) fn name_of(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Stri
     names.join(" or ")
 }
 
-/// Name of a culprit, such as `n07 receive (switch port Eth1/7)`.
+/// Name of a culprit, such as `n07 receive (switch port leaf1 Eth1/7)`.
 pub(crate) fn name(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
     let label = |port: usize| sheet.label(port);
     let port = |port: usize, direction: &str| {
         let node = sheet.ports.get(port).map_or(0, |port| port.node);
         let node = plan.nodes.get(node);
-        match node.and_then(|node| node.switch_port.as_ref()) {
+        match node.and_then(NodeSpec::place) {
             Some(at) => format!("{} {direction} (switch port {at})", label(port)),
             None => format!("{} {direction}", label(port)),
         }

@@ -20,6 +20,7 @@ pub mod ranks;
 pub mod seal;
 pub mod size;
 mod sockets;
+mod switch_port;
 mod test;
 mod transport;
 mod work;
@@ -35,6 +36,7 @@ pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
 pub use pattern::{Pattern, PatternError};
 pub use sockets::SocketOptions;
+pub use switch_port::with_places;
 pub use test::{
     Bound, Coupling, DataNetwork, Datapath, Family, Pace, Pin, Purpose, Relay, Sink, Source, Test,
     Unasked, Verify, Workers, file_name,
@@ -255,7 +257,7 @@ pub struct NodeSpec {
     /// MTU of the data ports in bytes, if the user gave one for this host.
     #[serde(default)]
     pub mtu_bytes: Option<u32>,
-    /// Switch that the host is connected to, if the user gave one.
+    /// Switch that the host is connected to, if the user gave one or LLDP names it.
     pub switch: Option<String>,
     /// Port of that switch.
     pub switch_port: Option<String>,

@@ -76,6 +76,17 @@ pub struct Interface {
     pub hardware: Option<String>,
     /// PCI Express link of the card: transfer rate and number of lanes, if known.
     pub pcie: Option<Pcie>,
+    /// Switch port at the other end of the cable, if LLDP says so.
+    pub switch_port: Option<SwitchPort>,
+}
+
+/// A port of a switch, by the names that the switch announces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchPort {
+    /// Name of the switch, or the identity of its chassis.
+    pub switch: String,
+    /// Name of the port.
+    pub port: String,
 }
 
 /// A negotiated link of the PCI Express bus.

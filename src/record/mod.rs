@@ -20,7 +20,7 @@ pub use acceptance::{
     Second, TestRecord, Waits, WireFinding, WireKind,
 };
 pub use counters::InterfaceCounters;
-pub use facts::{HostFacts, Interface, Pcie};
+pub use facts::{HostFacts, Interface, Pcie, SwitchPort};
 pub use imb::{
     FileTimes, GroupTimes, ImbRecord, LineRecord, LineSpread, Overlap, RankLine, TableRecord,
 };

@@ -253,12 +253,7 @@ fn spot(record: &Record, culprit: &Culprit) -> Option<Spot> {
 
 /// Switch and port that a node is plugged into. Returns `None` if the plan names no port for it.
 pub fn switch_port(record: &Record, node: usize) -> Option<String> {
-    let node = record.plan.nodes.get(node)?;
-    let port = node.switch_port.clone()?;
-    Some(match &node.switch {
-        Some(switch) => format!("{switch} {port}"),
-        None => port,
-    })
+    record.plan.nodes.get(node)?.place()
 }
 
 /// The word of a port direction in a run, found by the label of its port.

@@ -1,7 +1,7 @@
 //! The judge's findings as lines of text: the weakest port, faults with their evidence, commands that reproduce them, and the next step.
 
 use crate::judge::names::{Alone, by_itself, floor_in_full, floor_text, name, name_of};
-use crate::plan::{Bound, Pattern, Profile, Purpose, Test, seal};
+use crate::plan::{Bound, NodeSpec, Pattern, Profile, Purpose, Test, seal};
 use crate::record::{
     Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, Measured, Missing, PortSheet, Record,
     TestRecord, VerdictWord,
@@ -388,14 +388,20 @@ pub fn number(record: &Record, test: usize) -> Option<usize> {
     record.plan.tests().get(test).map(|_| test + 1)
 }
 
-/// The command to run after a cable was moved.
-fn again(record: &Record, port: &str) -> String {
-    let Some(acceptance) = record.plan.acceptance() else {
-        return "repeat the command".to_owned();
-    };
-    let first = acceptance.repeats.clone();
-    let run = first.unwrap_or_else(|| record.name());
-    format!("run `pipebench retest {run} --moved {port}=PORT`")
+/// The cable to move, and the command to run after that.
+fn move_cable(record: &Record, number: usize) -> String {
+    let label = record.sheet.label(number);
+    let port = record.sheet.ports.get(number);
+    let node = port.and_then(|port| record.plan.nodes.get(port.node));
+    let from = node.and_then(NodeSpec::place);
+    let from = from.map_or_else(String::new, |at| format!(" from {at}"));
+    let then = record.plan.acceptance().map(|acceptance| {
+        let first = acceptance.repeats.clone();
+        let run = first.unwrap_or_else(|| record.name());
+        format!("run `pipebench retest {run} --moved {label}=PORT`")
+    });
+    let then = then.unwrap_or_else(|| "repeat the command".to_owned());
+    format!("move {label}'s cable{from} to another port, then {then}")
 }
 
 /// The segment that hosts can blame and the swap that separates its parts; for an unconfirmed fault, the measurement that would decide it.
@@ -418,9 +424,8 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
     }
     Some(match &fault.culprit {
         Culprit::Send(port) | Culprit::Receive(port) => format!(
-            "      location: NIC, cable or switch port (indistinguishable from the hosts). Next: move {}'s cable to another port, then {}",
-            label(*port),
-            again(record, label(*port))
+            "      location: NIC, cable or switch port (indistinguishable from the hosts). Next: {}",
+            move_cable(record, *port)
         ),
         Culprit::Pair(from, to) => format!(
             "      location: the path {}->{} within the fabric; both ports are healthy with others. Next: check the switch's counters on that path",
@@ -431,9 +436,8 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
             "      location: the uplink; its ports are healthy in isolation. Next: test its members one by one".to_owned()
         }
         Culprit::BothWays(port) => format!(
-            "      location: half duplex, the host's PCIe slot, or the port; each direction is healthy in isolation. Next: check the negotiated duplex, then move {}'s cable to another port, then {}",
-            label(*port),
-            again(record, label(*port))
+            "      location: half duplex, the host's PCIe slot, or the port; each direction is healthy in isolation. Next: check the negotiated duplex, then {}",
+            move_cable(record, *port)
         ),
         Culprit::Shared { .. } | Culprit::Path(_) => {
             "      location: what these ports share; they are healthy in isolation and with fewer others. Next: check the chip, line card, backplane and members of a bundle"

@@ -62,6 +62,7 @@ pub fn lines(record: &Record) -> Vec<String> {
     for (host, interface, count, usual) in uniform::flapping(&record.plan, &record.hosts) {
         lines.push(format!("flaps       {host} {interface}: its link went up or down {count} times, the links of others {usual} times"));
     }
+    lines.extend(claimed(record));
     lines.extend(busy(record));
     lines.extend(counted(record));
     lines.push(format!("alike       {}", alike(&traits)));
@@ -102,6 +103,28 @@ fn told(one: &Trait) -> String {
         })
         .collect();
     format!("{}: {}", one.name, texts.join("; "))
+}
+
+/// Each host, and the switch port that it is connected to, if known.
+fn places(record: &Record) -> impl Iterator<Item = (String, Option<String>)> {
+    let firsts = first_nodes(&record.hosts);
+    let nodes = firsts.filter_map(move |(node, _)| record.plan.nodes.get(node));
+    nodes.map(|node| (node.host.clone(), node.place()))
+}
+
+/// Switch ports that several hosts claim.
+fn claimed(record: &Record) -> Vec<String> {
+    let claims = places(record).filter_map(|(host, place)| Some((place?, host)));
+    let twice = grouped(claims)
+        .into_iter()
+        .filter(|(_, hosts)| hosts.len() > 1);
+    let line = |(place, hosts): (String, Vec<String>)| {
+        format!(
+            "claimed     {place} by {}: a written name is wrong, or these hosts share the port",
+            fold(&hosts)
+        )
+    };
+    twice.map(line).collect()
 }
 
 /// Ports that carry other traffic, whose throughput a run would lack.
@@ -214,6 +237,11 @@ fn unseen(record: &Record, traits: &[Trait]) -> String {
         .filter(|one| matches!(&one.groups[..], [(value, _)] if value.is_empty()));
     let mut all: Vec<String> = silent.map(|one| one.name.clone()).collect();
     all.extend(untold(record));
+    let unplaced = places(record).filter(|(_, place)| place.is_none());
+    let unplaced: Vec<String> = unplaced.map(|(host, _)| host).collect();
+    if !unplaced.is_empty() {
+        all.push(format!("switch ports without LLDP ({})", fold(&unplaced)));
+    }
     all.push("optics and modules (need root)".to_owned());
     all.push("the switch's own counters".to_owned());
     all.join(", ")
@@ -241,5 +269,22 @@ mod tests {
             })
             .to_vec();
         assert_eq!(hosts_there(&record), (3, 5));
+    }
+
+    #[test]
+    fn two_hosts_that_claim_one_port_are_named_and_so_are_those_without_any() {
+        let sound = include_str!("../../tests/golden/acceptance/record.json");
+        let mut record = json::read(sound).unwrap();
+        assert_eq!(claimed(&record), [""; 0]);
+        assert!(!unseen(&record, &[]).contains("switch ports"));
+        record.plan.nodes[2].switch_port = Some("Eth1/1".to_owned());
+        record.plan.nodes[3].switch_port = None;
+        let line =
+            "claimed     Eth1/1 by n[1,3]: a written name is wrong, or these hosts share the port";
+        assert_eq!(claimed(&record), [line]);
+        assert!(unseen(&record, &[]).contains("switch ports without LLDP (n4), "));
+        // The port of the same number at another switch is another one.
+        record.plan.nodes[2].switch = Some("leaf2".to_owned());
+        assert_eq!(claimed(&record), [""; 0]);
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nix::sys::socket::SockaddrStorage;
 
-use super::ethtool;
+use super::{ethtool, lldp};
 use crate::record::{HostFacts, Interface, Pcie};
 
 /// Name of the default congestion control of this host's sockets.
@@ -122,6 +122,10 @@ fn interfaces() -> Vec<Interface> {
             None => found.push(describe(&entry.interface_name, (address, prefix))),
         }
     }
+    let heard = lldp::heard();
+    for interface in &mut found {
+        interface.switch_port = lldp::at(&heard, &with_lower(&interface.name, 4));
+    }
     found
 }
 
@@ -164,6 +168,7 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
         bond: bond(name),
         hardware: read("address").map(|text| text.trim().to_owned()),
         pcie: slot(&Path::new(&folder).join("device")),
+        switch_port: None,
     }
 }
 
@@ -237,6 +242,16 @@ fn members(folder: &Path) -> Vec<String> {
         .collect();
     members.sort();
     members
+}
+
+/// An interface and those at most `depth` levels below it.
+fn with_lower(name: &str, depth: usize) -> Vec<String> {
+    let mut all = vec![name.to_owned()];
+    if depth > 0 {
+        let lower = members(Path::new(&format!("/sys/class/net/{name}")));
+        all.extend(lower.iter().flat_map(|name| with_lower(name, depth - 1)));
+    }
+    all
 }
 
 /// Name of a user from /etc/passwd only: a static executable cannot ask the system's other sources.

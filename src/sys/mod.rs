@@ -16,6 +16,7 @@ pub(crate) mod ethtool;
 pub mod facts;
 pub(crate) mod file;
 pub(crate) mod limits;
+mod lldp;
 pub(crate) mod memory;
 pub(crate) mod neighbours;
 pub(crate) mod pages;

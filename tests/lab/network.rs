@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::raise::{BRIDGE_MAC, Lab};
-use super::running::{Running, tool, wait_until};
+use super::running::{PATH, Running, tool, wait_until};
 
 impl Lab {
     /// Limits the host's sending to `mbit` Mbit/s.
@@ -232,6 +232,41 @@ impl Lab {
             .nth(1)
             .expect("its port belongs to a switch")
             .to_owned()
+    }
+
+    /// Makes the test hosts and the switch, as leaf1, announce themselves by LLDP until the returned daemons are dropped. The switch also
+    /// forwards what hosts announce, as simple switches do.
+    pub fn announce(&self) -> Vec<Running> {
+        const LIMIT: Duration = Duration::from_secs(60);
+        let knows = |host: usize, what: &str, name: &str| {
+            let said = self.run(host, &["lldpcli", "show", what], LIMIT);
+            said.stdout.contains(name)
+        };
+        self.on_switch("ip link set br0 type bridge group_fwd_mask 0x4000");
+        let own = "mkdir -p /run/lldpd && exec lldpd -d -I eth0";
+        let hosts = self.test_hosts();
+        let mut daemons: Vec<Running> = hosts
+            .map(|host| self.spawn(host, &["sh", "-c", own]))
+            .collect();
+        for host in self.test_hosts() {
+            let what = format!("n{host} listens to LLDP");
+            wait_until(&what, LIMIT, || knows(host, "interfaces", "eth0"));
+        }
+        // The switch begins last: it announces itself at once, and then each half minute.
+        let own = "hostname leaf1 && mount -t tmpfs lab /run && mkdir /run/lldpd && exec lldpd -d -I 'p*'";
+        let space = format!("--net=/proc/{}/ns/net", self.switch());
+        let mut command = std::process::Command::new("nsenter");
+        command
+            .args([&space, "--", "setpriv", "--pdeathsig", "KILL"])
+            .args(["unshare", "--mount", "--uts", "--pid", "--fork"])
+            .args(["--kill-child", "--mount-proc", "sh", "-c", own])
+            .env("PATH", PATH);
+        daemons.push(self.start(command));
+        for host in self.test_hosts() {
+            let what = format!("n{host} hears the switch");
+            wait_until(&what, LIMIT, || knows(host, "neighbors", "leaf1"));
+        }
+        daemons
     }
 
     /// Makes a group of processes of a host that gets `thousandths` of one processor's time.

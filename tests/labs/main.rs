@@ -19,5 +19,6 @@ mod rails;
 mod retest;
 mod selftest;
 mod status;
+mod switch_ports;
 mod truth;
 mod verify;

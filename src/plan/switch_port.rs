@@ -1,0 +1,72 @@
+//! Switch and port that a host is connected to: as written, or as LLDP names them.
+
+use super::NodeSpec;
+
+impl NodeSpec {
+    /// Switch and port that the host is connected to, as text. `None` without a port.
+    pub fn place(&self) -> Option<String> {
+        let port = self.switch_port.as_ref()?;
+        Some(match &self.switch {
+            Some(switch) => format!("{switch} {port}"),
+            None => port.clone(),
+        })
+    }
+
+    /// Completes switch and port with those that were seen. What is written goes before: nothing is added to something else, since a switch and
+    /// a port from two sources name no port that exists.
+    pub fn see(&mut self, switch: Option<&str>, port: Option<&str>) {
+        let fits = |written: &Option<String>, seen: Option<&str>| {
+            written.is_none() || written.as_deref() == seen
+        };
+        if fits(&self.switch, switch) && fits(&self.switch_port, port) {
+            self.switch = switch.map(str::to_owned);
+            self.switch_port = port.map(str::to_owned);
+        }
+    }
+}
+
+/// Nodes with the switch ports that an earlier run saw, where none is written.
+pub fn with_places(nodes: &[NodeSpec], then: &[NodeSpec]) -> Vec<NodeSpec> {
+    let mut nodes = nodes.to_vec();
+    for (node, then) in nodes.iter_mut().zip(then) {
+        node.see(then.switch.as_deref(), then.switch_port.as_deref());
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_written_switch_port_goes_before_a_seen_one() {
+        let place = |switch: Option<&str>, port: Option<&str>| {
+            let mut node = NodeSpec {
+                switch: switch.map(str::to_owned),
+                switch_port: port.map(str::to_owned),
+                ..NodeSpec::default()
+            };
+            node.see(Some("leaf1"), Some("Eth1/3"));
+            node.place()
+        };
+        let seen = Some("leaf1 Eth1/3".to_owned());
+        assert_eq!(place(None, None), seen);
+        assert_eq!(place(None, Some("Eth1/3")), seen);
+        assert_eq!(place(Some("leaf1"), None), seen);
+        assert_eq!(place(None, Some("Eth1/4")), Some("Eth1/4".to_owned()));
+        assert_eq!(place(Some("sw1"), None), None);
+        let both = place(Some("sw1"), Some("Eth1/4"));
+        assert_eq!(both, Some("sw1 Eth1/4".to_owned()));
+    }
+
+    /// A run that saw its switch ports could not be resumed: its command does not name them.
+    #[test]
+    fn what_an_earlier_run_saw_is_no_difference_of_the_command() {
+        let command = vec![NodeSpec::default(), NodeSpec::default()];
+        let mut then = command.clone();
+        then[1].see(Some("leaf1"), Some("Eth1/3"));
+        assert_eq!(with_places(&command, &then), then);
+        then[1].host = "n9".to_owned();
+        assert_ne!(with_places(&command, &then), then);
+    }
+}
