@@ -1,11 +1,11 @@
-//! Compares each data port with the order before a byte flows: speed and MTU.
+//! Compares speed and MTU of each data port with the specified ones before data flows.
 
 use std::collections::BTreeMap;
 
 use crate::plan::RunPlan;
 use crate::record::{HostRecord, Interface, first_nodes};
 
-/// One sentence for each port that differs from its order, or from the other ports where nothing was ordered.
+/// One sentence for each port that differs from what was specified, or from the other ports where nothing was.
 pub(crate) fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
     let ports = ports(plan, hosts);
     let mut findings = Vec::new();

@@ -16,7 +16,7 @@ use super::LinkError;
 /// Address at which a process listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// TCP. A listener takes a port of its own choice.
+    /// TCP. A listener chooses its port.
     Tcp(SocketAddr),
     /// An abstract Unix socket name of this host.
     Unix(String),

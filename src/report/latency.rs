@@ -160,7 +160,7 @@ fn by_class(latency: &LatencyRecord) -> BTreeMap<&str, Vec<&CableLatency>> {
     classes
 }
 
-/// Cables with a value of their own.
+/// Cables whose own value is known.
 fn identified(latency: &LatencyRecord) -> impl Iterator<Item = &CableLatency> {
     let cables = latency.cables.iter();
     cables.filter(|cable| cable.identified && cable.value_s.is_some())
