@@ -48,7 +48,7 @@ impl Decision {
 pub struct Blamed {
     /// The best explanation of the observations.
     pub fault: Fault,
-    /// Faults that explain them as well: hosts cannot tell these apart.
+    /// Faults that explain them as well: hosts cannot distinguish these.
     pub or: Vec<Fault>,
 }
 

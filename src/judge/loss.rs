@@ -115,7 +115,7 @@ pub(crate) fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -
     for observation in observations.iter().filter(|one| one.paced) {
         let shares = observation.shares();
         for link in &observation.links {
-            // A link that does not reach the rate it is held to, and was not faster in any other test, meets something narrower: there is
+            // A link that does not reach the rate to which it is limited, and was not faster in any other test, meets something narrower: there is
             // contention.
             let pair = (link.from, link.to);
             let reached = shares.get(&pair);

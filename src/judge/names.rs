@@ -120,7 +120,7 @@ pub(crate) fn culprit(fault: &Fault) -> Culprit {
     }
 }
 
-/// Name of a fault, with the faults that cannot be told apart from it.
+/// Name of a fault, with the faults that hosts cannot distinguish from it.
 pub(crate) fn name_of(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> String {
     let mut names = vec![name(plan, sheet, &fault.culprit)];
     names.extend(fault.or.iter().map(|other| name(plan, sheet, other)));
