@@ -1,4 +1,4 @@
-# What is done often, in a word. CONTRIBUTING.md and docs/dev/release.md tell the rest.
+# Short names of frequent tasks. CONTRIBUTING.md and docs/dev/release.md have the rest.
 
 host := $(shell rustc -vV | sed -n 's/^host: //p')
 executable := $(or $(CARGO_TARGET_DIR),target)/$(host)/release/pipebench
@@ -8,13 +8,13 @@ executable := $(or $(CARGO_TARGET_DIR),target)/$(host)/release/pipebench
 all: # The executable, in $(executable).
 	cargo build --release
 
-dist: all # What is handed out, in dist/.
+dist: all # Tarball and Debian package, in dist/.
 	release/dist $(executable)
 
-test: # All that must hold before a change goes in.
+test: # All tests that a change must pass.
 	tests/run
 
-golden: # Writes anew what tests compare with; review the difference.
+golden: # Rewrites what tests compare with; review the difference.
 	PIPEBENCH_GOLDEN=rewrite cargo test --test golden --test release
 	PIPEBENCH_GOLDEN=rewrite cargo test --test documents the_pages_show
 	git diff --stat

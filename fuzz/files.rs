@@ -1,7 +1,7 @@
 //! Whole commands on hostile files: for any file, the command ends soon, with little memory, and its output steers no terminal.
 //!
 //! `PIPEBENCH_FILES=2000 cargo test --test fuzz -- commands_on_changed_files` changes this many of each kind; each plain test run changes a few.
-//! Changed files have at most 64 KiB. Files of the largest size that a reader takes have tests of their own.
+//! Changed files have at most 64 KiB. Files of the largest size that a reader takes have their own tests.
 
 use std::fs;
 use std::path::Path;

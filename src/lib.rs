@@ -1,4 +1,4 @@
-//! pipebench loads every port of a switch at once from ordinary hosts over ordinary sockets.
+//! pipebench tests a network switch under full load: ordinary Linux hosts send TCP through every port, in both directions at once.
 //!
 //! `docs/dev/architecture.md` describes the course of a run, the layers, and where to start for a change.
 

@@ -299,7 +299,7 @@ mod tests {
         assert!(all.all(|letter| steers(letter) == latency::fabric::steers(letter)));
     }
 
-    /// Regression test: TOML has escapes of its own, so that marks of bidirectional text came out of a description that was cleaned.
+    /// Regression test: TOML has its own escapes, so that marks of bidirectional text came out of a description that was cleaned.
     #[test]
     fn no_name_of_a_fabric_turns_the_text_beside_it_around() {
         use latency::{description, fabric::Fabric};

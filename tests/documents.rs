@@ -2,12 +2,15 @@
 //! and the help gives an example of every option.
 
 mod alone;
+mod commands;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use commands::{commands, help_of};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -81,42 +84,6 @@ fn help() -> String {
     help_of(&[])
 }
 
-fn help_of(command: &[&str]) -> String {
-    let output = finish(
-        Command::new(PIPEBENCH).args(command).arg("--help"),
-        "--help",
-    );
-    expect_success(&output, "--help");
-    String::from_utf8(output.stdout).expect("text")
-}
-
-/// The plain command and all subcommands.
-const COMMANDS: [&[&str]; 23] = [
-    &[],
-    &["run"],
-    &["init"],
-    &["check"],
-    &["status"],
-    &["watch"],
-    &["report"],
-    &["retest"],
-    &["list"],
-    &["compare"],
-    &["merge"],
-    &["linktest"],
-    &["linktest", "export"],
-    &["imb"],
-    &["latency", "generate"],
-    &["latency", "import"],
-    &["latency", "plan"],
-    &["latency", "run"],
-    &["latency", "locate"],
-    &["latency", "pairs"],
-    &["latency", "simulate"],
-    &["serve"],
-    &["cgi"],
-];
-
 /// Lines of a page's fenced blocks whose opening line is ``` followed by one of `kinds`.
 fn fenced<'page>(page: &'page str, kinds: &[&str]) -> Vec<&'page str> {
     let mut lines = Vec::new();
@@ -159,8 +126,8 @@ fn dry_run(words: &str) -> Output {
 
 /// Runs a command that needs stored runs in a folder that holds some; `None` for other commands.
 fn of_kept_runs(words: &str) -> Option<Output> {
-    const COMMANDS: [&str; 9] = [
-        "latency", "report", "list", "compare", "merge", "retest", "init", "run", "serve",
+    const COMMANDS: [&str; 10] = [
+        "latency", "report", "list", "compare", "merge", "retest", "init", "run", "check", "serve",
     ];
     let of_file = ["linktest show ", "linktest export "];
     let of_file = of_file.iter().any(|start| words.starts_with(start));
@@ -195,14 +162,17 @@ fn of_kept_runs(words: &str) -> Option<Output> {
     let sample = root().join("tests/samples/n4_basic.sion");
     let result = folder.path().join("pingpong_results_bin.sion");
     fs::copy(sample, result).expect("a file");
-    let template = root().join("src/cli/plan.toml");
-    let plan = fs::read_to_string(template).expect("a template");
-    if command == "run" {
-        write(folder.path().join("plan.toml"), plan);
+    let mut copies = vec![
+        ("examples/web.toml", "web.toml"),
+        ("examples/web.toml", "examples/web.toml"),
+        ("examples/plan.toml", "examples/plan.toml"),
+    ];
+    if command != "init" {
+        copies.push(("src/cli/plan.toml", "plan.toml"));
     }
-    let site = fs::read_to_string(root().join("examples/web.toml")).expect("an example");
-    for place in ["web.toml", "examples/web.toml"] {
-        write(folder.path().join(place), site.clone());
+    for (from, to) in copies {
+        let text = fs::read_to_string(root().join(from)).expect(from);
+        write(folder.path().join(to), text);
     }
     // Input files of the latency commands.
     for name in ["topology.txt", "lfts.txt", "ports.csv", "fabric.toml"] {
@@ -211,10 +181,10 @@ fn of_kept_runs(words: &str) -> Option<Output> {
     }
     let asked = match command {
         "latency" if words.contains(" run ") || words.contains(" locate ") => "--dry-run",
-        "retest" => "--dry-run",
+        "retest" | "check" => "--dry-run",
         "serve" if !words.contains("--check") && !words.contains("--example") => "--check",
         // With --resume, a dry run looks for the run to resume.
-        "run" if !words.contains("--resume") => "--dry-run",
+        "run" if !words.contains("--resume") && !words.contains("--dry-run") => "--dry-run",
         _ => "",
     };
     let line = format!("exec \"$PIPEBENCH\" {words} {asked}");
@@ -320,7 +290,7 @@ fn every_option_that_is_named_exists() {
         "--bench",
         "--workspace",
     ];
-    let known: BTreeSet<String> = COMMANDS
+    let known: BTreeSet<String> = commands()
         .iter()
         .flat_map(|command| flags(&help_of(command)))
         .collect();
@@ -365,13 +335,13 @@ fn options(help: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_help_has_an_example_for_every_option() {
-    for command in COMMANDS {
-        let least = match command.first() {
+    for command in commands() {
+        let least = match command.first().map(String::as_str) {
             None => 25,
-            Some(&"status" | &"watch") => 10,
+            Some("status" | "watch") => 10,
             Some(_) => 0,
         };
-        expect_examples(&help_of(command), least);
+        expect_examples(&help_of(&command), least);
     }
 }
 
@@ -691,6 +661,25 @@ fn the_example_of_a_host_file_is_understood() {
             "{key} is not explained"
         );
     }
+}
+
+/// The example is the template, filled in.
+#[test]
+fn the_example_of_a_plan_is_understood_by_run_and_check() {
+    for command in ["run", "check"] {
+        let output = dry_run(&format!("{command} examples/plan.toml"));
+        expect_success(&output, command);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("nodes      8: n[01-08]"), "{said}");
+    }
+    let read = |name: &str| fs::read_to_string(root().join(name)).expect(name);
+    let (template, example) = (read("src/cli/plan.toml"), read("examples/plan.toml"));
+    let keys = template.lines().filter_map(|line| line.split_once(" = "));
+    for (key, _) in keys.filter(|(key, _)| !key.starts_with('#')) {
+        assert!(example.contains(&format!("\n{key} = ")), "no {key}");
+    }
+    assert_eq!(example.matches("\nswitchport = ").count(), 8);
+    assert!(example.contains("\nports = 8\n"), "{example}");
 }
 
 /// Runs an example script with the tested executable first on the path, as `pipebench`.

@@ -12,7 +12,7 @@
 //! - `patterns`: benchmarks of four ranks on one machine, whose hosts are replaced by those of `linktest`.
 //! - `blocked`: the pattern of head-of-line blocking with the victim at 30 %. No switch of the lab blocks, so the
 //!   victim's solo measurement was set to a good value by hand and the record was judged again.
-//! - `help/`: the short help of each command.
+//! - `help/`: the short help of each command. The long help is in `docs/reference/`.
 //! - `several/`: reports made from more than one record.
 //!
 //! The others come from the lab, changed in the same way, one for each verdict word and kind of fault:
@@ -26,6 +26,8 @@
 //! - `not-as-ordered`: frames of 1500 bytes where the order says 9000.
 //!
 //! `PIPEBENCH_GOLDEN=rewrite cargo test --test golden` rewrites the documents; review the difference.
+
+mod commands;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -234,6 +236,29 @@ fn the_short_help_of_each_command_is_the_stored_one_and_fits_a_screen() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     expect_stored([("help", help.to_vec())]);
+}
+
+/// The pages of docs/reference/ are the long help of the commands, and its first page leads to all of them.
+#[test]
+fn the_reference_has_a_page_with_the_help_of_each_command() {
+    const FOLDER: &str = "../../docs/reference";
+    let first = text_of(&folder(FOLDER).join("README.md"));
+    let mut pages = Vec::new();
+    for words in commands::commands() {
+        let title = [&["pipebench".to_owned()][..], &words].concat().join(" ");
+        let file = match words.is_empty() {
+            true => "pipebench.md".to_owned(),
+            false => words.join("-") + ".md",
+        };
+        assert!(first.contains(&format!("]({file})")), "no link to {file}");
+        let help = commands::help_of(&words);
+        let page = format!("# {title}\n\n```text\n{}\n```\n", help.trim_end());
+        pages.push((file, page));
+    }
+    let made = pages.iter().map(|(file, page)| (&**file, page.clone()));
+    expect_stored([(FOLDER, made.collect())]);
+    let files = fs::read_dir(folder(FOLDER)).expect("a folder").count();
+    assert_eq!(files, pages.len() + 1, "a page of no command");
 }
 
 /// Compares documents with the stored ones of their folders, or writes these anew.

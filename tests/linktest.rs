@@ -253,6 +253,11 @@ fn the_result_file_holds_what_the_record_does_and_is_shown_and_exported() {
     let folder = tested.folder.path();
     let (code, shown, errors) = pipebench(folder, "linktest show links.sion");
     assert_eq!(code, Some(0), "{errors}");
+    // It once read "written by LinkTest", which is another program.
+    assert!(
+        shown.starts_with("format      LinkTest 2.1.16\n"),
+        "{shown}"
+    );
     assert!(shown.contains("12 links, times by step"), "{shown}");
     let (code, table, _) = pipebench(folder, "linktest export links.sion --csv -");
     assert_eq!((code, table.lines().count()), (Some(0), 13), "{table}");

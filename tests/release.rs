@@ -2,11 +2,15 @@
 //!
 //! `PIPEBENCH_GOLDEN=rewrite cargo test --test release` writes the list of licences anew; review the difference.
 
+mod commands;
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use commands::help_of;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const LICENCES: &str = "src/cli/licences.txt";
@@ -257,11 +261,6 @@ fn a_reader_that_has_gone_away_is_no_failure() {
     }
 }
 
-/// Long help of a command, or of pipebench without words.
-fn help_of(words: &[String]) -> String {
-    output(Command::new(PIPEBENCH).args(words).arg("--help"))
-}
-
 /// Options at the start of a line, as in `-p, --phases <P>`.
 fn leading_options(line: &str) -> Vec<String> {
     let words = line.split([' ', ',']).filter(|word| !word.is_empty());
@@ -284,33 +283,21 @@ fn options() -> BTreeSet<String> {
     options
 }
 
-/// Commands that the help of one lists, without clap's own `help`.
-fn commands_of(words: &[String]) -> Vec<String> {
-    let help = help_of(words);
-    let Some((_, list)) = help.split_once("\nCommands:\n") else {
-        return Vec::new();
-    };
-    // A name stands after two spaces; the rest of a long text stands further to the right.
-    let lines = list.lines().take_while(|line| line.starts_with("  "));
-    let lines = lines.filter(|line| !line.starts_with("   "));
-    let names = lines.filter_map(|line| line.split_whitespace().next());
-    let names = names.filter(|name| *name != "help");
-    names.map(str::to_owned).collect()
+/// Options of a command. The help of `check` and `load` refers to those of pipebench.
+fn options_of_command(words: &[String]) -> BTreeSet<String> {
+    if words != ["check"] && words != ["load"] {
+        return options_of(&help_of(words));
+    }
+    let mut options = options();
+    for own in ["-V", "--version", "--verbose"] {
+        assert!(options.remove(own), "{own}");
+    }
+    options
 }
 
-/// All commands that the help shows, by their words: `latency`, and `latency run`.
+/// All commands but pipebench itself.
 fn commands() -> Vec<Vec<String>> {
-    let mut found: Vec<Vec<String>> = vec![Vec::new()];
-    let mut next = 0;
-    while next < found.len() {
-        let above = found[next].clone();
-        let below = commands_of(&above).into_iter();
-        found.extend(below.map(|name| [above.clone(), vec![name]].concat()));
-        next += 1;
-    }
-    found.remove(0);
-    assert!(found.len() > 20, "{found:?}");
-    found
+    commands::commands().split_off(1)
 }
 
 /// Files with manual pages, by their names in the tarball.
@@ -391,19 +378,10 @@ fn the_manual_page_lists_the_pages_of_all_commands() {
 
 #[test]
 fn every_command_has_a_page_with_all_its_options() {
-    // Their help names these options in one sentence.
-    let mut of_plain = options();
-    for own in ["-V", "--version", "--verbose"] {
-        assert!(of_plain.remove(own), "{own}");
-    }
     for words in commands() {
         let name = words.join("-");
         let page = manual(&[&name]);
-        let expected = match name.as_str() {
-            "check" | "load" => of_plain.clone(),
-            _ => options_of(&help_of(&words)),
-        };
-        assert_eq!(options_in(&page), expected, "{name}");
+        assert_eq!(options_in(&page), options_of_command(&words), "{name}");
         expect_sections(
             &page,
             &["SYNOPSIS", "DESCRIPTION", "OPTIONS", "\"EXIT CODES\""],
@@ -465,6 +443,21 @@ fn completions_are_scripts_of_their_shells() {
         } else {
             eprintln!("skipped: {shell} is not installed, its script was not read by it");
         }
+    }
+}
+
+/// `check` and `load` completed no options, since their help refers to those of pipebench.
+#[test]
+fn completions_know_the_options_of_every_command() {
+    let script = pipebench(&["completions", "bash"]);
+    for words in commands() {
+        let name: String = words.iter().map(|w| format!("__subcmd__{w}")).collect();
+        let label = format!("pipebench{name})\n            opts=\"");
+        let (_, after) = script.split_once(&label).expect(&label);
+        let offered = after.split('"').next().expect("a first part");
+        let offered = offered.split(' ').filter(|word| word.starts_with('-'));
+        let offered: BTreeSet<String> = offered.map(str::to_owned).collect();
+        assert_eq!(offered, options_of_command(&words), "{words:?}");
     }
 }
 

@@ -752,7 +752,9 @@ fn what_a_host_cannot_give_is_said_before_the_start() {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(12), "{errors}");
     assert!(
-        errors.contains("congestion control pigeon is not available or not allowed"),
+        errors.contains(
+            "congestion control pigeon is not available or not allowed (this host has reno"
+        ),
         "{errors}"
     );
 }

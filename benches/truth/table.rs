@@ -28,7 +28,7 @@ pub struct Row {
     /// Standard that ports were judged by in addition to the usual floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
-    /// Duration of the case in seconds, with all second looks.
+    /// Duration of the case in seconds, with all retests.
     pub seconds: f64,
     /// Key of the draw.
     pub key: String,

@@ -136,7 +136,7 @@ impl RemoteShell {
             transport: self.transport,
             address: None,
         };
-        // The stages before the first answer run inside the command. They cannot be told apart from here,
+        // The stages before the first answer run inside the command. They cannot be distinguished from here,
         // so they share their time.
         let limits = plan.settings.deadlines;
         let shared = limits.resolve + limits.connect + limits.authenticate + limits.deploy;

@@ -15,7 +15,7 @@
 //!
 //! A waiter looks, yields some 50 times, announces itself as the sleeper, looks again and sleeps. A poster stores its
 //! counter, then checks if the other side sleeps, then rings. Both are sequentially consistent, so either the
-//! sleeper's second look sees the store, or the poster sees the sleeper. The ring stays pending because the signal is
+//! sleeper sees the store when it looks again, or the poster sees the sleeper. The ring stays pending because the signal is
 //! blocked. A lost ring costs the sleeper its timeout and nothing else. Each step below is one shared access, so that
 //! the model at the bottom can try every interleaving of the very code that runs.
 //!
@@ -523,7 +523,7 @@ mod tests {
         // The same search over a broken protocol must fail, or the search proves nothing.
         let found = std::panic::catch_unwind(|| {
             let mut state = start(1, &[BLOCKS], 0);
-            // The drainer is already past its second look before the filler starts: it sleeps without an
+            // The drainer is already past its last look before the filler starts: it sleeps without an
             // announcement.
             if let Doing::Waiting(wait) = &mut state.actors[1].doing {
                 wait.at = WaitAt::Sleep;

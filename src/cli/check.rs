@@ -1,16 +1,19 @@
 //! `pipebench check`: checks within seconds everything that can be known before a run.
 
+use std::path::Path;
+
 use crate::plan::{PatternError, Profile, Purpose};
 
 use super::args::{Measurement, PlainArguments};
 use super::drive::{self, Output};
+use super::planfile;
 use super::process::{here, seed};
 use super::resolve::{self, RunSpec, UsageError};
 use super::run;
 use super::terminal::refuse;
 
-/// Runs the check; returns the exit code.
-pub(super) fn run(words: &PlainArguments) -> Result<u8, u8> {
+/// Checks the hosts of a plan file, or those that the options name; returns the exit code.
+pub(super) fn run(plan: Option<&Path>, words: &PlainArguments) -> Result<u8, u8> {
     let results = &words.results;
     if results.fail_unless_judged {
         let text = "a check judges no rates: leave out --fail-unless-judged";
@@ -26,7 +29,9 @@ pub(super) fn run(words: &PlainArguments) -> Result<u8, u8> {
             )));
         }
     }
-    // Every pair is measured once, as briefly as possible.
+    let planned = plan.map(|plan| planfile::read(plan, results)).transpose();
+    let planned = planned.map_err(|error| refuse(&error))?;
+    // Every pair is measured once, as briefly as possible. Files and folder of a plan are those of its run.
     let arguments = PlainArguments {
         pattern: "mesh".to_owned(),
         profile: Profile::Quick,
@@ -35,11 +40,14 @@ pub(super) fn run(words: &PlainArguments) -> Result<u8, u8> {
         warmup: None,
         buffers: Some(1),
         block_size: Some("64K".to_owned()),
+        source: "memory".to_owned(),
+        sink: "memory".to_owned(),
+        samples: None,
         results: Measurement {
             keep_going: true,
-            ..words.results.clone()
+            ..results.clone()
         },
-        ..words.clone()
+        ..planned.map_or_else(|| words.clone(), |(arguments, _)| arguments)
     };
     let output = Output {
         preflight: true,

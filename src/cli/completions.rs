@@ -18,7 +18,7 @@ fn made(generator: impl Generator) -> String {
     let mut script = Vec::new();
     generate(
         generator,
-        &mut shown(&args::command()),
+        &mut shown(&args::command_of_pages()),
         "pipebench",
         &mut script,
     );

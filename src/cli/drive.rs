@@ -107,7 +107,7 @@ fn do_work(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
     Ok(done.report(output, &mut terminal))
 }
 
-/// True if the user must agree first: a run that loads many hosts, and somebody at a terminal who can be asked.
+/// True if the user must agree first: the run loads many hosts, and a terminal can ask.
 fn asks(spec: &RunSpec, words: &Measurement) -> bool {
     /// Most hosts that a run loads without a question.
     const FEW: usize = 8;

@@ -157,7 +157,11 @@ fn needed(command: &Command) -> Vec<String> {
         options.find(|option| option.get_long() == Some(*name))
     };
     let pair = |names: &[&str; 2]| names.iter().map(found).collect::<Option<Vec<&Arg>>>();
-    match EITHER.iter().find_map(pair) {
+    // A plan file names the hosts, too.
+    let has_plan = command
+        .get_positionals()
+        .any(|word| word.get_id() == "plan");
+    match EITHER.iter().find_map(pair).filter(|_| !has_plan) {
         Some(options) => options.into_iter().map(with_value).collect(),
         None => vec![String::new()],
     }
@@ -313,6 +317,7 @@ mod tests {
                     pipebench latency run --hostfile FILE [OPTION]... FABRIC",
             ),
             ("status", "pipebench status [OPTION]... [HOSTS]"),
+            ("check", "pipebench check [OPTION]... [PLAN]"),
             ("merge", "pipebench merge [OPTION]... RUN..."),
             ("manual", "pipebench manual [COMMAND]"),
         ] {

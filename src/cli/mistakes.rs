@@ -56,7 +56,7 @@ fn answer(error: &clap::Error) -> String {
     format!("{} ({hint})", first_sentence(error))
 }
 
-/// What to type instead, if that can be told.
+/// The words to type instead, if they are known.
 fn hint(error: &clap::Error) -> Option<String> {
     let wrong = text_of(error, ContextKind::InvalidArg);
     let is_digit = |letter: char| letter.is_ascii_digit();

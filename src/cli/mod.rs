@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Watch(words)) => watch::run(words),
         Some(Subcommand::Run(words)) => runplan::run(words),
         Some(Subcommand::Init(words)) => runplan::init(words),
-        Some(Subcommand::Check(words)) => check::run(words),
+        Some(Subcommand::Check { plan, plain }) => check::run(plan.as_deref(), plain),
         Some(Subcommand::Latency(words)) => latency::run(words),
         Some(Subcommand::Imb(words)) => imb::run(words),
         Some(Subcommand::Linktest(words)) => linktest::run(words),

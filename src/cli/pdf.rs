@@ -106,7 +106,7 @@ fn print_in(
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // A group of its own, so that all processes of the browser can be ended.
+        // A separate group, so that all processes of the browser can be ended.
         let child = command.process_group(0).spawn()?;
         if wait(child, stop)?.is_some_and(|status| status.success()) && made.is_file() {
             return fs::copy(&made, to).map(|_| ());

@@ -1,4 +1,4 @@
-//! Shows a run on the terminal while it goes on: a picture for each second of pipelines, LinkTest's lines for each step, the rounds of
+//! Shows a run on the terminal while it lasts: a picture for each second of pipelines, LinkTest's lines for each step, the rounds of
 //! latencies, and the tables of patterns as they grow.
 
 use std::time::{Duration, Instant};

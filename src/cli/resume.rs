@@ -1,4 +1,4 @@
-//! Resumes a run that broke off: takes over its whole parts and measures the rest.
+//! Resumes an aborted run: takes over its complete parts and measures the rest.
 
 use std::path::Path;
 

@@ -40,7 +40,7 @@ impl RunState<'_> {
                 return Err(Halt::Noted);
             }
             if !self.order.is_empty() {
-                return Ok(()); // No data flows through ports that differ from what was ordered.
+                return Ok(()); // No data flows through ports with a wrong speed or MTU.
             }
             number += 1;
         }

@@ -42,7 +42,7 @@ pub(super) fn choose(
         }
     }
     if let Some((_, what)) = without.first() {
-        // One node can be the cause for another: a node that says that it is on a machine of its own takes loopback from all.
+        // One node can be the cause for another: a node that claims a separate machine takes loopback from all.
         let alike = without.iter().filter(|(_, other)| other == what);
         let labels: Vec<String> = alike.map(|(label, _)| (*label).to_owned()).collect();
         return Err(refusal(&launcher::hosts::fold(&labels), what.clone()));

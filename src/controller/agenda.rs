@@ -13,7 +13,7 @@ use super::sessions::Halt;
 impl RunState<'_> {
     /// Asks the judge which suspects must be measured alone, and adds such tests to the plan. Returns true if it added any.
     pub(super) fn looks_again(&mut self) -> bool {
-        /// Most second looks; further ones tell nothing new.
+        /// Most retests; further ones show nothing new.
         const MOST_LOOKS: usize = 256;
         let looks = |test: &&Test| test.purpose == Purpose::Isolated;
         if self.plan.tests().iter().filter(looks).count() >= MOST_LOOKS {

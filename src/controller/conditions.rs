@@ -31,7 +31,7 @@ pub(crate) struct Conditions {
     pub started_ms: u64,
     /// Text of the settings fixed before the start (`plan::seal`).
     pub seal: Option<String>,
-    /// Results taken over from a run that broke off.
+    /// Results taken over from an aborted run.
     pub resumed: Option<Resumed>,
     /// Name of the run's folder, if it was chosen before the start.
     pub name: Option<String>,

@@ -105,7 +105,7 @@ pub(crate) fn run(
 }
 
 impl RunState<'_> {
-    /// Waits until all nodes have started. Hosts without which the run goes on are left out of its plan.
+    /// Waits until all nodes have started. Hosts that the run can lack are left out of its plan.
     fn launch(&mut self) -> Result<(), Halt> {
         let launched = self.sessions.await_hellos(self.observer);
         self.hosts = self.sessions.host_records();

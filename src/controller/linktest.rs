@@ -77,7 +77,7 @@ impl RunState<'_> {
             }
             links.sort_unstable();
             links.dedup();
-            // Each link is measured once: single links do not show what all links of an uplink carry together, so a repeat tells nothing new.
+            // Each link is measured once: single links do not show what all links of an uplink carry together, so a repeat shows nothing new.
             links.retain(|link| known.insert(*link));
             if links.is_empty() {
                 return Ok(());

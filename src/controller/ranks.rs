@@ -32,7 +32,7 @@ impl RunState<'_> {
         (0..ranks.count(nodes)).map(of).collect()
     }
 
-    /// Starts the ranks of a job. Returns false if ports differ from what was ordered: no data flows through them.
+    /// Starts the ranks of a job. Returns false if ports have a wrong speed or MTU: no data flows through them.
     pub(super) fn start_ranks(&mut self, job: &Job) -> Result<bool, Halt> {
         let ranks = job.ranks();
         self.choose_addresses(&ranks.network, 1)?;

@@ -1,4 +1,4 @@
-//! What of a run that broke off is whole, so that a later run can go on with it.
+//! The complete parts of an aborted run, with which a later run can continue.
 
 use std::collections::BTreeSet;
 

@@ -41,7 +41,7 @@ pub(super) struct RunState<'a> {
     /// Results so far.
     pub(super) outcome: Outcome,
     pub(super) missing: Vec<Missing>,
-    /// Ports that differ from what was ordered, one sentence each.
+    /// Ports with a wrong speed or MTU, one sentence each.
     pub(super) order: Vec<String>,
     /// Latest requests of the judge, and the number of complete tests at that time.
     pub(super) asked: (Vec<Request>, usize),

@@ -1,4 +1,4 @@
-//! Turns requests of the judge into tests of the plan, and computes the rates to which their links are held.
+//! Turns requests of the judge into tests of the plan, and computes the rates to which their links are limited.
 
 use crate::plan::{Bound, Coupling, Pace, Pattern, Purpose, RunPlan, Sink, Source, Test, lanes};
 use crate::record::HostRecord;
@@ -9,7 +9,7 @@ use super::filling::{Flow, fill};
 use super::thresholds::PACED;
 use super::view::View;
 
-/// Maximum window of a second look, in nanoseconds. A look for losses can be as long as the plan's own loss tests.
+/// Maximum window of a retest, in nanoseconds. A look for losses can be as long as the plan's own loss tests.
 const LONGEST_LOOK_NS: u64 = 10_000_000_000;
 
 /// Test for a request, as similar to `base` as possible.

@@ -170,7 +170,7 @@ impl<'a> Case<'a> {
         suspects
     }
 
-    /// Test under load in which a place had its smallest share, if no second look repeated that test.
+    /// Test under load in which a place had its smallest share, if no retest repeated that test.
     pub fn not_repeated(&self, place: Place) -> Option<usize> {
         let (least, repeats) = self.repeats(place)?;
         repeats.is_empty().then_some(least.observation.test)
@@ -184,7 +184,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Test under load in which a place had its smallest share, and the second looks with the same links.
+    /// Test under load in which a place had its smallest share, and the retests with the same links.
     fn repeats(&self, place: Place) -> Option<(&Look<'a>, Vec<&Look<'a>>)> {
         let number = self.fabric.number(place);
         let judged = self

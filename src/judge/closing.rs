@@ -1,4 +1,4 @@
-//! Final verdict of a run: what was not measured, was absent or broke off takes precedence over what was measured.
+//! Final verdict of a run: what was not measured, absent or aborted takes precedence over what was measured.
 
 use crate::plan::{Criteria, Purpose, RunPlan};
 use crate::record::{
@@ -71,7 +71,7 @@ pub(crate) fn close(of: Ended<'_>) -> (Verdict, Sheet) {
     (verdict, sheet)
 }
 
-/// Sentences on links that went down or up during a test that broke off, the most frequent first.
+/// Sentences on links that went down or up during an aborted test, the most frequent first.
 fn changed_links(hosts: &[HostRecord], tests: &[TestRecord]) -> Vec<String> {
     /// Maximum number of sentences: more links than this are not one cable's fault.
     const MOST: usize = 4;

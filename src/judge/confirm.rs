@@ -1,9 +1,9 @@
-//! Second looks: a suspect counts as a fault only after it fell short alone.
+//! Retests: a suspect counts as a fault only after it fell short alone.
 //!
 //! A port is measured alone with two sound partners, since a fault of one partner would look the same. The other direction, and
 //! the partners with each other, follow as evidence. A pair is measured, and each of its ports with another partner. An uplink is
 //! measured with only the links that cross it. Something that several links share is measured with as many of them as can be loaded
-//! at once, then with half as many and so on, until so few are left that all of them are well. If there are many suspects, those
+//! at once, then with half as many and so on, until so few are left that all of them are healthy. If there are many suspects, those
 //! without a common port are measured at the same time. Those that fall short are measured again in sets of half the size, until
 //! each was alone.
 
@@ -19,7 +19,7 @@ use super::thresholds::WELL_WITH_OTHERS;
 pub struct Request {
     /// Sending and receiving port of each link.
     pub pairs: Vec<(usize, usize)>,
-    /// For a look for losses, with links held to less than their ports carry: its duration as a multiple of the looks that found losses.
+    /// For a look for losses, with links limited to less than their ports carry: its duration as a multiple of the looks that found losses.
     pub paced: Option<f64>,
     /// Test of the plan to repeat unchanged, instead of `pairs`.
     pub again: Option<usize>,
@@ -52,7 +52,7 @@ impl Request {
     }
 }
 
-/// State of a blamed fault after the second looks so far.
+/// State of a blamed fault after the retests so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Standing {
     /// It fell short alone, as often as required.
@@ -63,7 +63,7 @@ pub(crate) enum Standing {
     Undecided,
 }
 
-/// Results of the second looks so far.
+/// Results of the retests so far.
 pub(crate) struct Second<'a> {
     pub(super) fabric: &'a Fabric,
     pub(super) case: &'a Case<'a>,
@@ -85,7 +85,7 @@ struct Together {
     well: bool,
 }
 
-/// Results of the second looks at a pair.
+/// Results of the retests of a pair.
 #[derive(Debug, Clone, Copy, Default)]
 struct Looked {
     /// Best share of the expected rate.
@@ -100,7 +100,7 @@ struct Looked {
     alone: (usize, usize),
 }
 
-/// Result of the second looks at a pair.
+/// Result of the retests of a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Said {
     Nothing,
@@ -185,7 +185,7 @@ impl<'a> Second<'a> {
         }
     }
 
-    /// Results of the second looks at a pair; all zero without any.
+    /// Results of the retests of a pair; all zero without any.
     fn looked(&self, pair: (usize, usize)) -> Looked {
         self.pairs.get(&pair).copied().unwrap_or_default()
     }
@@ -198,7 +198,7 @@ impl<'a> Second<'a> {
         }
     }
 
-    /// Faults that second looks refute, because they reached the floor there.
+    /// Faults that retests refute, because they reached the floor there.
     pub(crate) fn cleared(&self) -> BTreeSet<Fault> {
         let mut cleared = BTreeSet::new();
         for (pair, looked) in &self.pairs {

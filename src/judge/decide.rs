@@ -9,7 +9,7 @@ use super::fault::Fault;
 use super::predict::Model;
 use super::thresholds::{LOOK_WITHIN, UNEVEN_BESIDE_FAULT};
 
-/// Number of second looks after which more of them prove nothing more.
+/// Number of retests after which more of them prove nothing more.
 const MOST_LOOKS: usize = 40;
 /// Maximum number of rounds in which faults that cannot be shown alone give way to others.
 const MOST_ROUNDS: usize = 5;
@@ -48,7 +48,7 @@ impl Decision {
 pub struct Blamed {
     /// The best explanation of the observations.
     pub fault: Fault,
-    /// Faults that explain them as well: hosts cannot tell these apart.
+    /// Faults that explain them as well: hosts cannot distinguish these.
     pub or: Vec<Fault>,
 }
 

@@ -125,7 +125,7 @@ fn rises(view: &View, place: Place, test: usize) -> bool {
     lacks > 0.0 && rise >= RISING_LACKS * lacks
 }
 
-/// Earlier tests that a second look repeats unchanged: all that are alike.
+/// Earlier tests that a retest repeats unchanged: all that are alike.
 pub(crate) fn repeated(tests: &[Test], run: &[usize], look: usize) -> Vec<usize> {
     let Some(own) = tests
         .get(look)

@@ -44,7 +44,7 @@ impl Writer<'_> {
     }
 
     /// Measurement with the smallest share of a suspect, from the tests under load that judge it. Without such a test, any test under load counts;
-    /// without those, second looks, since some faults show only there.
+    /// without those, retests, since some faults show only there.
     pub(super) fn under_load(&self, fault: &Fault) -> Option<Pass> {
         let passes = self.case.passes_of(fault);
         // Floors can differ between tests, so shares are compared relative to their floor.

@@ -115,7 +115,7 @@ impl Model<'_> {
         }
     }
 
-    /// Faults that explain the observations as well as one of the found faults: hosts cannot tell them apart.
+    /// Faults that explain the observations as well as one of the found faults: hosts cannot distinguish them.
     pub(super) fn rivals(&self, found: &Explanation, fault: &Fault) -> Vec<Fault> {
         let mut faults = found.faults.iter();
         let Some(at) = faults.position(|known| known == fault) else {

@@ -178,7 +178,7 @@ pub struct Observation {
     pub test: usize,
     /// True for a second look at suspects: its links had the fabric for themselves.
     pub isolated: bool,
-    /// True if links were held to less than their ports carry, so that nothing should be lost.
+    /// True if links were limited to less than their ports carry, so that nothing should be lost.
     pub paced: bool,
     /// The only place that the test judges, full or not. `None` judges all places that should be full.
     pub only: Option<Place>,

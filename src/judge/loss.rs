@@ -115,7 +115,7 @@ pub(crate) fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -
     for observation in observations.iter().filter(|one| one.paced) {
         let shares = observation.shares();
         for link in &observation.links {
-            // A link that does not reach the rate it is held to, and was not faster in any other test, meets something narrower: there is
+            // A link that does not reach the rate to which it is limited, and was not faster in any other test, meets something narrower: there is
             // contention.
             let pair = (link.from, link.to);
             let reached = shares.get(&pair);
@@ -186,7 +186,7 @@ pub(crate) fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -
     losses
 }
 
-/// Upper bound of the segments that hosts had no room for in loss tests, by pair. `isolated` selects second looks, else tests under load.
+/// Upper bound of the segments that hosts had no room for in loss tests, by pair. `isolated` selects retests, else tests under load.
 fn discarded(observations: &[Observation], isolated: bool) -> BTreeMap<(usize, usize), u64> {
     let mut all: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     let looks = observations
@@ -530,7 +530,7 @@ mod tests {
                 lost,
             )
         };
-        // Second looks in which the host drops `alone` of the 50 lost segments.
+        // Retests in which the host drops `alone` of the 50 lost segments.
         let judged = |discarded: u64, alone: u64| {
             let mut seen: Vec<Observation> = [1, 2, 3].map(|by| test(by, discarded)).to_vec();
             loop {

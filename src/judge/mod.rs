@@ -1,7 +1,7 @@
 //! The judge: decides what a switch did, and which measurements it needs before it can decide. Pure: it measures nothing.
 //!
 //! [`filling`] computes what each place of a [`fabric`] should carry. [`explain`] finds the cheapest set of faults that explains what
-//! the places carried instead. [`confirm`] requests second looks until each fault fell short alone. [`mod@decide`] combines these
+//! the places carried instead. [`confirm`] requests retests until each fault fell short alone. [`mod@decide`] combines these
 //! steps. `controller` measures and calls the judge again.
 
 pub(crate) mod again;

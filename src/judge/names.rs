@@ -55,10 +55,10 @@ fn percent(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
 }
 
-/// Result of the second looks at an undecided fault.
+/// Result of the retests of an undecided fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Alone {
-    /// No second look tells anything.
+    /// No retest shows anything.
     Untold,
     /// It reached its floor each time; the smallest share.
     Well(f64),
@@ -66,7 +66,7 @@ pub(crate) enum Alone {
     Mixed(f64, f64),
 }
 
-/// Result of a fault alone, or of looks that were well even with other links. For an uplink or a shared fault, the sum of all links through it.
+/// Result of a fault alone, or of retests that were healthy even with other links. For an uplink or a shared fault, the sum of all links through it.
 pub(crate) fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
     let asked = plan.criteria.min_rate_bits_per_s;
     let own = sheet.direction(&fault.culprit);
@@ -120,7 +120,7 @@ pub(crate) fn culprit(fault: &Fault) -> Culprit {
     }
 }
 
-/// Name of a fault, with the faults that cannot be told apart from it.
+/// Name of a fault, with the faults that hosts cannot distinguish from it.
 pub(crate) fn name_of(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> String {
     let mut names = vec![name(plan, sheet, &fault.culprit)];
     names.extend(fault.or.iter().map(|other| name(plan, sheet, other)));

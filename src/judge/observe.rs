@@ -20,7 +20,7 @@ use super::view::{PortView, View};
 /// Places on the route of a chain, and the ports of its first link.
 type Way = (Vec<usize>, (usize, usize));
 
-/// Speed in bit/s by which a port is judged: the ordered one (flag true), else the one that the hardware negotiated (flag false).
+/// Speed in bit/s by which a port is judged: the specified one (flag true), else the one that the hardware negotiated (flag false).
 fn speed_of(plan: &RunPlan, host: &HostRecord, node: usize, rail: usize) -> Option<(u64, bool)> {
     let ordered = plan.nodes[node].speed_bits_per_s.map(|speed| (speed, true));
     ordered.or_else(|| {

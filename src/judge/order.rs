@@ -1,11 +1,11 @@
-//! Compares each data port with the order before a byte flows: speed and MTU.
+//! Compares speed and MTU of each data port with the specified ones before data flows.
 
 use std::collections::BTreeMap;
 
 use crate::plan::RunPlan;
 use crate::record::{HostRecord, Interface, first_nodes};
 
-/// One sentence for each port that differs from its order, or from the other ports where nothing was ordered.
+/// One sentence for each port that differs from what was specified, or from the other ports where nothing was.
 pub(crate) fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
     let ports = ports(plan, hosts);
     let mut findings = Vec::new();
@@ -44,7 +44,7 @@ pub(crate) fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
         )
     }));
     if plan.criteria.mtu_bytes.is_none() {
-        // A port with an ordered MTU is never odd.
+        // A port with a specified MTU is never odd.
         let mtu = |port: &DataPort<'_>| {
             let own = u64::from(port.interface.mtu_bytes);
             (own > 0 && port.ordered_mtu.is_none()).then_some(own)
@@ -128,12 +128,12 @@ mod tests {
     use crate::plan::{DataPort as Rail, NodeSpec};
     use std::net::IpAddr;
 
-    /// Findings for ports with an ordered speed in bit/s, a negotiated one in Mbit/s and an MTU.
+    /// Findings for ports with a specified speed in bit/s, a negotiated one in Mbit/s and an MTU.
     fn findings(ports: &[(Option<u64>, u64, u32)], mtu_bytes: Option<u32>) -> Vec<String> {
         check_with(ports, &[], mtu_bytes)
     }
 
-    /// The same, with MTUs ordered for single ports.
+    /// The same, with MTUs specified for single ports.
     fn check_with(
         ports: &[(Option<u64>, u64, u32)],
         own_mtus: &[Option<u32>],

@@ -1,4 +1,4 @@
-//! Chooses the partners of a suspect, and the second looks that are made at the same time.
+//! Chooses the partners of a suspect, and the retests that run at the same time.
 
 use std::collections::BTreeSet;
 

@@ -174,7 +174,7 @@ pub(crate) fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
     wanted.map(Request::again).take(1).collect()
 }
 
-/// True if enough repeats were no evidence either to show that these hosts cannot do it: second looks would prove nothing.
+/// True if enough repeats were no evidence either to show that these hosts cannot do it: retests would prove nothing.
 pub(crate) fn is_in_vain(view: &View) -> bool {
     let repeats: BTreeSet<usize> = view.all_repeats.iter().map(|(_, repeat)| *repeat).collect();
     let in_vain = repeats

@@ -16,7 +16,7 @@ use super::LinkError;
 /// Address at which a process listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// TCP. A listener takes a port of its own choice.
+    /// TCP. A listener chooses its port.
     Tcp(SocketAddr),
     /// An abstract Unix socket name of this host.
     Unix(String),
@@ -81,10 +81,10 @@ impl Endpoint {
                     "all ports {first}-{last} are taken (this host needs {needed}; widen --port-range)"
                 )
             }
-            (_, Some(name)) if unknown => {
-                let why = why(error);
-                format!("{why} (congestion control {name} is not available or not allowed)")
-            }
+            (_, Some(name)) if unknown => format!(
+                "congestion control {name} is not available or not allowed (this host has {})",
+                socket::congestion_allowed()
+            ),
             _ => why(error),
         };
         LinkError::Listen { at, reason }

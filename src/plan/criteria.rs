@@ -1,4 +1,4 @@
-//! Ordered values of a run, and the thresholds that count as sufficient.
+//! Specified values of a run, and the thresholds of its verdict.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Criteria {
     pub min_rate_bits_per_s: Option<u64>,
     /// Largest allowed share of lost segments among those sent without contention.
     pub loss: f64,
-    /// Ordered MTU of all data ports, in bytes.
+    /// Specified MTU of all data ports, in bytes.
     pub mtu_bytes: Option<u32>,
     /// Bytes that tunnels add to each frame.
     pub overhead_bytes: u32,

@@ -47,7 +47,7 @@ pub(super) struct Incoming {
 impl End {
     fn new(shared: &Arc<SharedMemory>, from: usize, to: usize) -> Self {
         let begin = shared.ring(from, to);
-        // Otherwise the first pass over the ring would fault its pages in one by one, in the middle of a measurement.
+        // Otherwise the first pass over the ring would fault its pages in one by one, during a measurement.
         shared
             .region
             .populate(begin, (1 + shared.cells) * CELL_BYTES);

@@ -27,7 +27,7 @@ pub struct LatencyRecord {
     pub looks: Vec<PairLatency>,
     /// Every cable, or direction of one, that pairs go through.
     pub cables: Vec<CableLatency>,
-    /// Known combinations of cables that have no value of their own.
+    /// Known combinations of cables whose own values are unknown.
     pub together: Vec<Together>,
     /// Noise of the pairs: standard deviation of the measured time divided by the sum of its cables' values, from the median. `None` without more
     /// pairs than unknowns.

@@ -140,7 +140,7 @@ impl Record {
     }
 }
 
-/// Data taken from a run that broke off.
+/// Data taken from an aborted run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resumed {
     /// Name of that run.

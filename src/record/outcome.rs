@@ -129,7 +129,7 @@ impl Outcome {
         }
     }
 
-    /// True if no part that was begun broke off.
+    /// True if each part that began is complete.
     pub fn is_complete(&self) -> bool {
         match self {
             Self::Acceptance(acceptance) => acceptance.tests.iter().all(|test| test.complete),

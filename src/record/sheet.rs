@@ -14,22 +14,22 @@ pub struct Verdict {
 /// Word of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VerdictWord {
-    /// Everything that was judged reached its floor.
+    /// Every judged port direction reached its floor.
     #[serde(rename = "PASS")]
     Pass,
-    /// Something fell short, and again when it was measured alone; or a port differs from its order.
+    /// Something fell below its floor, and again when retested in isolation; or a port has the wrong speed or MTU.
     #[serde(rename = "FAIL")]
     Fail,
-    /// Something fell short, and measuring it again did not show the cause.
+    /// The shortfall did not reproduce in isolation, or no test could decide it.
     #[serde(rename = "UNDECIDED")]
     Undecided,
-    /// A host was at its own limit, so that its ports were not fully loaded.
+    /// A host was too slow to fill its port.
     #[serde(rename = "HOST-LIMITED")]
     HostLimited,
     /// The run had no criteria.
     #[serde(rename = "NOT JUDGED")]
     NotJudged,
-    /// Nothing can be judged: the run did not finish, or its bytes do not add up.
+    /// Nothing can be judged: the run did not finish, or sent and received bytes disagree.
     #[serde(rename = "INVALID")]
     Invalid,
 }

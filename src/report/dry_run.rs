@@ -45,10 +45,15 @@ fn links_of_ranks(linktest: &Linktest, nodes: usize) -> String {
         .saturating_mul(linktest.message_bytes as u64);
     format!(
         "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
-         links      {} in {steps} steps, {rounds} times\n\
+         links      {} in {}, {}\n\
          volume     {} each time, {} of buffers for each rank\n",
         ranks.saturating_add(nodes),
         pairs.saturating_mul(2),
+        super::count(steps, "step"),
+        match rounds {
+            1 => "once".to_owned(),
+            _ => format!("{rounds} times"),
+        },
         show_bytes(volume),
         show_bytes(linktest.bytes_per_rank(ranks) as u64),
     )
@@ -206,7 +211,8 @@ fn memory(plan: &RunPlan, test: &Test, bytes_per_node: usize) -> String {
         _ => format!(", relay {}", blocks(1)),
     };
     format!(
-        "memory     {memory} of buffers per node ({slots} slots a phase; blocks of {slot} in each: source {}{relay}, sink {})",
+        "memory     {memory} of buffers per node ({} per phase; blocks of {slot} in each: source {}{relay}, sink {})",
+        super::count(slots, "slot"),
         blocks(0),
         blocks(test.phases.saturating_sub(1))
     )

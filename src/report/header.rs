@@ -5,9 +5,9 @@ use crate::record::HostRecord;
 
 use super::{count, fold, grouped};
 
-/// Options as `key=value`, wrapped at 110 characters.
+/// Options as `key=value`, wrapped so that no terminal breaks the lines again.
 pub fn options(options: &[(String, String)]) -> String {
-    const WIDTH: usize = 110;
+    const WIDTH: usize = 80;
     let mut text = String::new();
     let mut line = "options".to_owned();
     for (name, value) in options {

@@ -7,6 +7,8 @@ use crate::plan::latency::Latency;
 use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, SlowCable, Together};
 use crate::units::{show_ns, show_us};
 
+use super::count;
+
 /// Fixed sentence on every latency sheet: the kind of test.
 pub(crate) const FIXED_WORDS: &str = "software test from end hosts: round trips of messages between processes, delays within the hosts included";
 /// Maximum number of cables shown; the CSV table has all of them.
@@ -43,8 +45,10 @@ pub(crate) fn planned(latency: &LatencyRecord) -> Vec<(&'static str, String)> {
         some => format!(", {some} absent"),
     };
     let fabric = format!(
-        "{}: {} hosts present{absent}, {} cables",
-        plan.fabric, plan.hosts, plan.cables
+        "{}: {} present{absent}, {}",
+        plan.fabric,
+        count(plan.hosts, "host"),
+        count(plan.cables, "cable")
     );
     let rank = format!("{} of {} columns, {}", plan.rank, plan.used, plan.proof);
     let mut lines = vec![("fabric", fabric), ("rank", rank)];
@@ -52,9 +56,9 @@ pub(crate) fn planned(latency: &LatencyRecord) -> Vec<(&'static str, String)> {
     let bound = bound.map(|(rounds, why)| format!("; a basis needs at least {rounds}: {why}"));
     let all = plan.pairs_of_hosts();
     let pairs = format!(
-        "{} of {all} pairs in {} rounds ({}){}",
+        "{} of {all} pairs in {} ({}){}",
         plan.pairs,
-        plan.rounds,
+        count(plan.rounds, "round"),
         plan.strategy,
         bound.unwrap_or_default()
     );
@@ -99,13 +103,13 @@ fn slow(latency: &LatencyRecord) -> String {
     let mut text = String::new();
     for cable in latency.slow.iter().take(MOST_CABLES) {
         text += &format!(
-            "slow       {}: {} one way, usual {} (+{:.0} %), {:.1} standard deviations, {} pairs, {}\n",
+            "slow       {}: {} one way, usual {} (+{:.0} %), {:.1} standard deviations, {}, {}\n",
             cable.names(),
             show_us(cable.usual_s * (1.0 + cable.effect)),
             show_us(cable.usual_s),
             cable.effect * 100.0,
             cable.score,
-            cable.pairs,
+            count(cable.pairs, "pair"),
             if cable.confirmed {
                 "confirmed in isolation"
             } else {
@@ -136,8 +140,8 @@ fn classes(latency: &LatencyRecord) -> String {
         let middle = cables[cables.len() / 2];
         let (least, most) = (cables[0], cables[cables.len() - 1]);
         text += &format!(
-            "class      {class}: {} cables, median {}, from {} ({}) to {} ({})\n",
-            cables.len(),
+            "class      {class}: {}, median {}, from {} ({}) to {} ({})\n",
+            count(cables.len(), "cable"),
             show_us(value(middle)),
             show_us(value(least)),
             least.name,
@@ -160,7 +164,7 @@ fn by_class(latency: &LatencyRecord) -> BTreeMap<&str, Vec<&CableLatency>> {
     classes
 }
 
-/// Cables with a value of their own.
+/// Cables whose own value is known.
 fn identified(latency: &LatencyRecord) -> impl Iterator<Item = &CableLatency> {
     let cables = latency.cables.iter();
     cables.filter(|cable| cable.identified && cable.value_s.is_some())
@@ -286,8 +290,8 @@ fn close(record: &Record, plan: &Latency, latency: &LatencyRecord) -> String {
     };
     let name = |host| host_name(record, plan, host);
     format!(
-        "check      {} unplanned pairs: predictions differ by {:.1} % in the median, {:+.1} % at most ({} and {}: {} predicted, {} measured)\n",
-        latency.checks.len(),
+        "check      {}: predictions differ by {:.1} % in the median, {:+.1} % at most ({} and {}: {} predicted, {} measured)\n",
+        count(latency.checks.len(), "unplanned pair"),
         middle * 100.0,
         worst * 100.0,
         name(pair.from),

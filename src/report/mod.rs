@@ -83,7 +83,7 @@ fn label_width<'a>(labels: impl Iterator<Item = &'a String>) -> usize {
     labels.map(String::len).max().unwrap_or(0).max("host".len())
 }
 
-/// A text behind the names of the nodes that it concerns, folded; without names, the text alone.
+/// A text after the names of the nodes that it concerns, folded; without names, the text alone.
 fn of_nodes(mut nodes: Vec<String>, text: String) -> String {
     nodes.retain(|node| !node.is_empty());
     match nodes.is_empty() {

@@ -391,6 +391,12 @@ fn get_raw(socket: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> i
     Ok(length as usize)
 }
 
+/// Names of the congestion controls that every user of this host can choose.
+pub(crate) fn congestion_allowed() -> String {
+    let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
+    names.unwrap_or_default().trim().to_owned()
+}
+
 /// Name of the congestion control that a TCP socket uses.
 #[cfg(test)]
 pub(crate) fn congestion_of(socket: BorrowedFd<'_>) -> Option<String> {

@@ -507,7 +507,7 @@ mod tests {
         assert!(!asker(&one).is_known && asker(&other).is_known);
     }
 
-    /// A code by a token alone let whoever had one cookie guess the token offline.
+    /// A code by a token alone let the owner of one cookie guess the token offline.
     #[test]
     fn the_same_token_signs_differently_with_another_key() {
         let (_one, guard) = guard(&[]);

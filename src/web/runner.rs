@@ -304,7 +304,7 @@ mod tests {
     use super::*;
     use crate::web::run_store::tests::request;
 
-    /// The file was read a second time after the check: the words of whoever swapped it in between were run.
+    /// The file was read a second time after the check: the words of a file that replaced it in between were run.
     #[test]
     fn a_request_that_was_swapped_after_its_check_is_not_run() {
         let folder = tempfile::tempdir().unwrap();

@@ -36,7 +36,7 @@ fn entries(text: &str) -> Result<Vec<Entry<'_>>, HostListError> {
     let mut column = 0;
     // True if a host stands between the last comma and here.
     let mut has_entry = false;
-    // A comma behind the text ends the last entry.
+    // A comma after the text ends the last entry.
     for (at, c) in text.char_indices().chain([(text.len(), ',')]) {
         column += 1;
         let separates = depth == 0 && (c == ',' || c.is_whitespace());

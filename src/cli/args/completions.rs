@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-/// Shells that can be told.
+/// Shells with a completion script.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Shell {
     /// With the package bash-completion

@@ -16,8 +16,8 @@ use super::sockets::Sockets;
 pub(crate) const LONG: &str = "Runs the patterns of the Intel MPI Benchmarks between processes on hosts, without MPI: PingPong, PingPing, Sendrecv, Exchange, Bcast, \
     Allgather(v), Gather(v), Scatter(v), Alltoall(v), Reduce, Reduce_scatter, Reduce_scatter_block, Allreduce, Barrier, Uniband and Biband; windows (--part ext), which one rank accesses while the other does nothing: Window, Unidir_Put, \
     Unidir_Get, Bidir_Put, Bidir_Get and Accumulate; and files (--part io): S_, P_ and C_Write and Read with their kinds of pointers, also while the rank computes (IWrite, IRead), and \
-    Open_Close. Messages use sockets, or shared memory within a node. Names, \
-    rules and columns are those of the users guide 3.0, or those of the current suite with --rules current.\n\n\
+    Open_Close. Messages use sockets, or shared memory within a node.\n\n\
+    Names, rules and columns are those of the users guide 3.0. To compare with a suite of today, add --rules current.\n\n\
     Options may also have one dash, as in the suite: -npmin 4 -multi 0 -msglen FILE.\n\n\
     Times are microseconds per repetition: of the slowest rank (t_max), of the fastest, and on average. In the guide a megabyte has 2^20 bytes, and PingPong's time is half of \
     the round trip; Sendrecv counts each message twice (out and in), Exchange four times, PingPing once.";

@@ -338,7 +338,17 @@ pub(crate) enum Subcommand {
     Init(InitArguments),
     /// Check hosts, ports and pairs before a run
     #[command(long_about = check::LONG)]
-    Check(Box<PlainArguments>),
+    Check {
+        /// Plan file whose hosts, data ports and criteria to check
+        ///
+        /// The plan sets hosts and options; only options of `pipebench run` can be added. Example: pipebench check
+        /// plan.toml
+        #[arg(value_name = "PLAN")]
+        plan: Option<PathBuf>,
+        /// Options of the plain command.
+        #[command(flatten)]
+        plain: Box<PlainArguments>,
+    },
     /// LinkTest without MPI: measure the link of every pair of ranks
     #[command(long_about = linktest::LONG)]
     Linktest(Box<LinktestArguments>),
@@ -436,18 +446,31 @@ const TUNING: [&str; 9] = [
     "seed",
 ];
 
-/// What help and completions are made from.
+/// What help is made from.
 pub(super) fn command() -> clap::Command {
-    // `check` and `load` name them in one sentence: their own help would be a copy.
-    let hidden = |command: clap::Command| command.mut_args(|option| option.hide(true));
-    let command = command_of_pages().mut_subcommand("check", hidden);
-    command.mut_subcommand("load", hidden)
+    let command = command_of_pages().mut_subcommand("check", |check| {
+        referring(check).override_usage("pipebench check [OPTIONS] [PLAN]")
+    });
+    command.mut_subcommand("load", |load| {
+        referring(load).override_usage("pipebench load [OPTIONS]")
+    })
 }
 
-/// What manual pages are made from: `check` and `load` show their options, since each page stands alone.
+/// `check` or `load` with a line about their options: a list of them would be a copy.
+fn referring(command: clap::Command) -> clap::Command {
+    let hidden = |word: clap::Arg| {
+        let is_option = !word.is_positional();
+        word.hide(is_option)
+    };
+    let command = command.mut_args(hidden);
+    command.after_help("The options are those of pipebench without a command: pipebench --help")
+}
+
+/// What manual pages and completions are made from: `check` and `load` have their options there.
 pub(super) fn command_of_pages() -> clap::Command {
     let sorted = |command: clap::Command| command.mut_args(under_its_heading);
-    let command = sorted(Arguments::command()).mut_subcommand("check", sorted);
+    let checked = |command: clap::Command| sorted(check::plan_or_options(command));
+    let command = sorted(Arguments::command()).mut_subcommand("check", checked);
     let command = command.mut_subcommand("load", sorted);
     command.after_long_help(long_tail())
 }
@@ -508,7 +531,7 @@ pub(super) fn parsed(words: &[String]) -> Result<PlainArguments, clap::Error> {
 
 /// What the long help of `load` says.
 const LOAD_LONG: &str = "Loads every port of a switch at once and judges what each of them carried. `pipebench load OPTIONS` and `pipebench OPTIONS` are the \
-    same; `pipebench --help` lists the options.";
+    same.";
 /// What stands below the options of `-h`.
 const SHORT_TAIL: &str = "More: pipebench --help, pipebench help COMMAND\n\
     Exit codes: 0 PASS or NOT JUDGED, 1 FAIL, 3 UNDECIDED or HOST-LIMITED; others:\n\

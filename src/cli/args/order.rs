@@ -1,4 +1,4 @@
-//! The words for what was ordered, and what is enough of it.
+//! The words of the acceptance criteria.
 
 use clap::{Args, ValueEnum};
 

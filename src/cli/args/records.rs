@@ -143,12 +143,17 @@ pub(super) const MERGE_LONG: &str = "Combines several runs into one sheet, sorte
 pub(super) const RETEST_LONG: &str = "Retests the faults of a run: each link that the run tested in isolation, with the same hosts and options. \
     First move the cable, and name its new port with --moved; the comparison at the end shows whether the fault followed the host or \
     stayed with the switch port.\n\n\
-    The retest reads the command of the run again: its host file must still exist. It contacts only the hosts that it needs. Without --folder it uses \
-    the --folder of the run's own command, if it had one. Exit codes are those of a run.";
+    The retest reads the command of the run again: its host file must still exist. It contacts only the hosts that it needs. \
+    Exit codes are those of a run.";
+/// What `retest` says of --folder, first in the short help.
+const RETEST_FOLDER: &str = "Folder that contains RUN, and in which to keep this run";
+const RETEST_FOLDER_LONG: &str = "Folder that contains RUN, and in which to keep this run\n\n\
+    Default: RUN is a path, or is in the current folder, and this run goes where the command of that run kept its own, if it did. \
+    Example: --folder results";
 
 /// Retest the faults of a run.
 #[derive(Debug, Clone, clap::Args)]
-#[command(mut_arg("folder", |folder| folder.alias("in")))]
+#[command(mut_arg("folder", |folder| folder.alias("in").help(RETEST_FOLDER).long_help(RETEST_FOLDER_LONG)))]
 pub(crate) struct RetestArguments {
     /// Which run: a record, a run's folder, or the beginning of its name
     ///
@@ -166,8 +171,7 @@ pub(crate) struct RetestArguments {
     #[arg(long, short = 'o', value_name = "DIR", hide = true)]
     pub output: Option<PathBuf>,
 
-    /// What every measurement understands. RUN is looked for in the folder of --folder; without it this run is kept where the run's own
-    /// command kept it, if it did.
+    /// What every measurement understands. --folder also says where RUN is.
     #[command(flatten)]
     pub results: Measurement,
 }

@@ -281,6 +281,10 @@ mod tests {
             ("--phases 3", "no hosts"),
             ("--hosts n1 -x n1", "no hosts are left after --exclude"),
             ("--hosts n1 --phases 1", "--phases 1: at least 2"),
+            (
+                "--hosts n1 -p 5201",
+                "at most 32; ports are --port-range 5201-5210",
+            ),
             ("--hosts n1 --streams 0", "--streams 0"),
             (
                 "--hosts n1 --block-size 3parsecs",

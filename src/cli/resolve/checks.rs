@@ -19,8 +19,13 @@ pub(super) fn check(
     hosts: &[Host],
 ) -> Result<(), UsageError> {
     if !PHASES.contains(&test.phases) {
+        // -p of iperf3 is a port.
+        let hint = match test.phases {
+            1024.. => "; ports are --port-range 5201-5210",
+            _ => "",
+        };
         return refuse(format!(
-            "--phases {}: at least 2 (source and sink), at most 32",
+            "--phases {}: at least 2 (source and sink), at most 32{hint}",
             test.phases
         ));
     }

@@ -1,4 +1,4 @@
-//! Ordered properties of the ports: turns arguments into criteria and speeds of nodes.
+//! Specified properties of the ports: turns arguments into criteria and speeds of nodes.
 
 use crate::cli::args::{FabricOrder, Order};
 use crate::plan::{Criteria, NodeSpec, Uplink};

@@ -33,7 +33,7 @@ pub(crate) struct RunSpec {
     pub open: bool,
     /// Stage at which the run pauses.
     pub hold: Option<Hold>,
-    /// Results taken from a run that broke off.
+    /// Results taken from an aborted run.
     pub resumed: Option<Resumed>,
 }
 

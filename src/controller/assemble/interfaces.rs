@@ -20,7 +20,7 @@ pub(super) fn passed(
     both.collect()
 }
 
-/// Compares payload with interface counters, host by host. A run that broke off has no findings: only one side counted
+/// Compares payload with interface counters, host by host. An aborted run has no findings: only one side counted
 /// the data in flight.
 pub(super) fn wires(
     plan: &RunPlan,

@@ -1,5 +1,5 @@
 //! Limits on the messages of a node, so that no host can fill the memory of the launching side or keep it busy, even if
-//! another program runs there. Each kind of message has a limit of its own for its length and for its number.
+//! another program runs there. Each kind of message has its own limit of length and number.
 
 use std::time::Instant;
 

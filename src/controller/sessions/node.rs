@@ -124,7 +124,7 @@ impl NodeSession {
         self.input.allowance.dropped(|tag| !stays(tag));
     }
 
-    /// Bytes of its messages that have not arrived wholly, are not handled or are kept.
+    /// Bytes of its messages that have not arrived completely, are not handled or are kept.
     pub(super) fn held_bytes(&self) -> usize {
         self.input.decoder.pending_bytes()
             + self.input.allowance.kept_bytes()

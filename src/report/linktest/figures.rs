@@ -159,7 +159,7 @@ impl<'a> Figures<'a> {
         if !self.plan.bisection || self.plan.serial {
             return None;
         }
-        // In a round that broke off, only the measured steps count.
+        // In an aborted round, only the measured steps count.
         let measured = |round: &RoundRecord| -> usize {
             let steps: BTreeSet<usize> = round.times.iter().map(|time| time.step).collect();
             steps.len()

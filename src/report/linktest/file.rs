@@ -29,10 +29,11 @@ pub fn text(file: &LinktestFile) -> String {
         _ => "semidirectional",
     };
     let mut line = |name: &str, value: String| lines.push(format!("{name:12}{value}"));
-    line(
-        "written by",
-        format!("LinkTest {version} {}", header.git_hash),
-    );
+    line("format", format!("LinkTest {version}"));
+    // The file does not name the program that wrote it, only its commit.
+    if !header.git_hash.is_empty() {
+        line("commit", header.git_hash.clone());
+    }
     line("transport", header.mode.clone());
     let hosts: BTreeSet<&str> = file.ranks.iter().map(|rank| rank.host.as_str()).collect();
     line(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::record::{Record, VerdictWord};
-use crate::report::judged;
+use crate::report::{count, judged};
 use crate::units::show_bytes;
 
 use super::figures::Figures;
@@ -93,9 +93,9 @@ fn conditions(figures: &Figures<'_>) -> String {
         (true, true) => "pairs between the two halves, one after the other".to_owned(),
     }];
     if let Some(round) = job.rounds.first() {
-        words.push(format!("{} steps", round.steps));
+        words.push(count(round.steps, "step"));
     }
-    words.push(format!("{} warm-up messages", plan.warmups));
+    words.push(count(plan.warmups, "warm-up message"));
     if job.rounds.len() > 1 {
         words.push(format!("{} rounds", job.rounds.len()));
     }

@@ -22,7 +22,7 @@ pub fn files(record: &Record, plan: &Linktest, job: &LinktestRecord) -> Vec<Link
         core: i32::try_from(rank.processor).unwrap_or(0),
     };
     let of = |rounds: &[&RoundRecord]| {
-        // All sets of a file have equally many retests, and all or none have times from all to all. For a run that broke off, only what all
+        // All sets of a file have equally many retests, and all or none have times from all to all. For an aborted run, only what all
         // sets have is kept.
         let retests = rounds.iter().map(|round| round.retests.len()).min();
         let all = rounds.iter().all(|round| round.all_to_all_s.is_some());

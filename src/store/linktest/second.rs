@@ -7,7 +7,7 @@ use crate::store::sion::{Container, SionError, padded};
 const END: &[u8] = b"END_BLOCK";
 const HASH_BYTES: usize = 41;
 const DATE_BYTES: usize = 32;
-/// Limits of what takes more room in memory and in reports than in a file: orders of the ranks, each with a set of its own, and retests.
+/// Limits of what takes more room in memory and in reports than in a file: orders of the ranks, each with its own set, and retests.
 const MOST_ORDERS: u64 = 4096;
 const MOST_RETESTS: u64 = 1 << 16;
 
@@ -237,7 +237,7 @@ fn put(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     out.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
 }
 
-/// Text behind its length, with a NUL at its end.
+/// Text after its length, with a NUL at its end.
 fn put_text(out: &mut Vec<u8>, text: &str) {
     let bytes = u32::try_from(text.len() + 1).unwrap_or(u32::MAX);
     out.extend_from_slice(&bytes.to_le_bytes());
