@@ -14,7 +14,7 @@ dist: all # What is handed out, in dist/.
 test: # All that must hold before a change goes in.
 	tests/run
 
-golden: # Writes anew what tests compare with; review the difference.
+golden: # Writes anew what tests compare with, and the picture in the README (with Chromium); review the difference.
 	PIPEBENCH_GOLDEN=rewrite cargo test --test golden --test release
 	PIPEBENCH_GOLDEN=rewrite cargo test --test documents the_pages_show
 	git diff --stat
