@@ -14,7 +14,7 @@ dist: all # Tarball and Debian package, in dist/.
 test: # All tests that a change must pass.
 	tests/run
 
-golden: # Rewrites what tests compare with; review the difference.
+golden: # Writes anew what tests compare with, and the picture in the README (with Chromium); review the difference.
 	PIPEBENCH_GOLDEN=rewrite cargo test --test golden --test release
 	PIPEBENCH_GOLDEN=rewrite cargo test --test documents the_pages_show
 	git diff --stat

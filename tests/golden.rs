@@ -25,7 +25,8 @@
 //! - `undecided`: a port that was slow in the first test and not again.
 //! - `not-as-ordered`: frames of 1500 bytes where the order says 9000.
 //!
-//! `PIPEBENCH_GOLDEN=rewrite cargo test --test golden` rewrites the documents; review the difference.
+//! `PIPEBENCH_GOLDEN=rewrite cargo test --test golden` rewrites the documents, and the picture in the README; review the
+//! difference.
 
 mod commands;
 
@@ -261,14 +262,18 @@ fn the_reference_has_a_page_with_the_help_of_each_command() {
     assert_eq!(files, pages.len() + 1, "a page of no command");
 }
 
+/// True if documents are to be written anew.
+fn rewrites() -> bool {
+    std::env::var("PIPEBENCH_GOLDEN").is_ok_and(|word| word == "rewrite")
+}
+
 /// Compares documents with the stored ones of their folders, or writes these anew.
 fn expect_stored<'a>(all: impl IntoIterator<Item = (&'a str, Vec<(&'a str, String)>)>) {
-    let rewrite = std::env::var("PIPEBENCH_GOLDEN").is_ok_and(|word| word == "rewrite");
     let mut wrong = Vec::new();
     for (name, documents) in all {
         for (file, made) in documents {
             let path = folder(name).join(file);
-            if rewrite {
+            if rewrites() {
                 fs::write(&path, &made).expect("a writable folder");
             } else if let Some(difference) = difference(&stored(&path), &made) {
                 wrong.push(format!("{name}/{file}: {difference}"));
@@ -280,6 +285,58 @@ fn expect_stored<'a>(all: impl IntoIterator<Item = (&'a str, Vec<(&'a str, Strin
         "{}\nif this is meant: PIPEBENCH_GOLDEN=rewrite cargo test --test golden, and review the difference",
         wrong.join("\n")
     );
+}
+
+/// The README shows the first screen of a sheet. Pixels differ between versions of Chromium, so they are not compared:
+/// beside the picture are the digests of the sheet that it shows and of the picture itself.
+#[test]
+fn the_picture_in_the_readme_is_of_the_present_sheet() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let picture = root.join("docs/images/sheet.png");
+    let digests = root.join("docs/images/sheet.sha256");
+    let sheet = page::write(&record("slow-receiver"), None, &[]);
+    let picture_bytes = || fs::read(&picture).unwrap_or_default();
+    let expected = || {
+        let line = |bytes: &[u8], name: &str| format!("{}  {name}\n", launcher::digest_of(bytes));
+        line(sheet.as_bytes(), "tests/golden/slow-receiver/page.html")
+            + &line(&picture_bytes(), "docs/images/sheet.png")
+    };
+    // The same sheet keeps its picture, whatever the version of Chromium.
+    if rewrites() && stored(&digests) != expected() {
+        take_picture(&sheet, &picture);
+        fs::write(&digests, expected()).expect("a writable folder");
+    }
+    assert_eq!(
+        stored(&digests),
+        expected(),
+        "docs/images/sheet.png does not show the present sheet: run make golden"
+    );
+    let bytes = picture_bytes();
+    let size = bytes.len();
+    assert!(
+        bytes.starts_with(b"\x89PNG") && size < 100_000,
+        "{size} bytes"
+    );
+    assert!(text_of(&root.join("README.md")).contains("](docs/images/sheet.png)"));
+}
+
+/// Stores the first screen of a sheet as a picture, drawn by Chromium.
+fn take_picture(sheet: &str, to: &Path) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page.html");
+    fs::write(&page, sheet).expect("a file");
+    let output = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu"])
+        .args(["--disable-dev-shm-usage", "--no-first-run"])
+        .args(["--hide-scrollbars", "--window-size=1000,560"])
+        .arg("--blink-settings=preferredColorScheme=1")
+        .arg(format!("--user-data-dir={}", folder.path().display()))
+        .arg(format!("--screenshot={}", to.display()))
+        .arg(format!("file://{}", page.display()))
+        .env("HOME", folder.path())
+        .output()
+        .expect("chromium is installed");
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]

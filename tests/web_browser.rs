@@ -1,40 +1,57 @@
-//! The page in a real browser, driven by `tests/browser/site.mjs`; the pictures it takes stay in the build folder, to be looked at.
+//! The page and all stored sheets in a real browser, driven by the scripts of `tests/browser`; the pictures that they take stay in the build folder, to be looked at.
 
 mod site;
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
 use site::{SITE, Served, Site};
 
-#[test]
-fn a_run_is_started_watched_cancelled_read_and_compared_in_a_browser() {
-    let site = Site::new(SITE);
-    let server = Served::start(&site);
+/// Runs a script of `tests/browser`. Its arguments are a folder for pictures and these. Returns the words after DONE, or why it failed.
+fn drive(script: &str, arguments: &[&OsStr]) -> Result<String, String> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
     std::fs::create_dir_all(&pictures).expect("a folder");
     assert!(
-        here.join("node_modules/playwright-core").is_dir(),
+        here.join("node_modules/axe-core").is_dir(),
         "tests/run installs it (npm ci in tests/browser)"
     );
     let output = Command::new("node")
-        .arg(here.join("site.mjs"))
-        .arg(format!("http://{}", server.address))
-        .arg(site.folder.path().join("token"))
+        .arg(here.join(script))
         .arg(&pictures)
+        .args(arguments)
         .output()
         .expect("node runs");
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && said.contains("DONE"),
-        "{said}\n{}\n{}",
-        String::from_utf8_lossy(&output.stderr),
-        server.said()
-    );
+    match said.trim().strip_prefix("DONE ") {
+        Some(words) if output.status.success() => Ok(words.to_owned()),
+        _ => Err(format!(
+            "{said}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        )),
+    }
+}
+
+#[test]
+fn a_run_is_started_watched_cancelled_read_and_compared_in_a_browser() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let url = format!("http://{}", server.address);
+    let token = site.folder.path().join("token");
+    let names = drive("site.mjs", &[OsStr::new(&url), token.as_os_str()])
+        .unwrap_or_else(|error| panic!("{error}\n{}", server.said()));
     // What the page says of runs is what their records say.
-    let names: Vec<&str> = said.trim().split(' ').skip(1).collect();
-    for (name, state) in names.iter().zip(["ended", "cancelled", "ended"]) {
+    for (name, state) in names.split(' ').zip(["ended", "cancelled", "ended"]) {
         assert_eq!(server.state(name)["state"], state, "{name}");
     }
+}
+
+#[test]
+fn no_sheet_is_cut_faint_or_closed_to_a_screen_reader_on_a_phone_at_a_desk_or_on_paper() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let said = drive("sheets.mjs", &[golden.as_os_str()]);
+    let sheets = said.unwrap_or_else(|error| panic!("{error}"));
+    let sheets: usize = sheets.parse().expect("a number");
+    assert!(sheets >= 18, "only {sheets} sheets");
 }

@@ -1,20 +1,14 @@
 // The page in a real browser: fill the form, watch figures move, cancel, read, compare; at two widths, both colour schemes, and by keyboard alone.
-// Usage: node site.mjs URL TOKEN_FILE FOLDER_FOR_PICTURES
+// Usage: node site.mjs FOLDER_FOR_PICTURES URL TOKEN_FILE
 import { readFileSync } from "node:fs";
-import { chromium } from "playwright-core";
+import { faint, insist, launch } from "./chromium.mjs";
 
-const [url, tokenFile, pictures] = process.argv.slice(2);
+const [pictures, url, tokenFile] = process.argv.slice(2);
 const token = readFileSync(tokenFile, "utf8").trim();
 const WIDTHS = { phone: { width: 360, height: 740 }, desk: { width: 1280, height: 900 } };
 const SOON = 60_000;
-const faint = readFileSync(new URL("faint.js", import.meta.url), "utf8");
 
-const insist = (is, what) => { if (!is) throw new Error(what); };
-
-const browser = await chromium.launch({
-  executablePath: "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"],
-});
+const browser = await launch();
 
 // A page that complains when it asks anybody else, when a script fails, and when it is wider than its screen.
 const open = async (width, colorScheme) => {

@@ -107,7 +107,7 @@ impl Course {
                     "What ports received, per " @if self.stretch_s == 1 { "second" } @else { (self.stretch_s) " seconds" }
                     ": from the lowest to the highest port, the line is the median. Gbit/s of payload."
                 }
-                div .wide {
+                div .wide tabindex="0" {
                     svg .course role="img" aria-label="rates of ports over time" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
                         @for rate in lines {
                             (grid(LEFT, WIDTH, y(rate), &show_gbit(rate)))

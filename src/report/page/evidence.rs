@@ -29,12 +29,12 @@ pub(super) fn section(record: &Record) -> Markup {
 fn one(record: &Record, fault: &FaultSheet) -> Markup {
     let pair = |from, to| names::name(&record.plan, &record.sheet, &Culprit::Pair(from, to));
     html! {
-        article .fault {
+        article .fault data-word=(fault.word) {
             h3 { (fault.word) " " (judged::brief(record, fault)) }
             @if let Some(next) = judged::next(record, fault) { p { (next.trim()) } }
             @if fault.word == VerdictWord::Fail { @for note in &fault.notes { p .note { (note) } } }
             @if !fault.evidence.is_empty() {
-                (table(html! { th { "retested" } th .number { "links at once" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "segments lost" } th .number { "test" } }, html! {
+                (table(html! { th { "retested" } th .number { "links at once" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } @if fault.kind.is_of_losses() { th .number { "segments lost" } } th .number { "test" } }, html! {
                     @for one in &fault.evidence {
                         tr {
                             td { (pair(one.from, one.to)) }
@@ -42,7 +42,7 @@ fn one(record: &Record, fault: &FaultSheet) -> Markup {
                             td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
                             td .number { (show_gbit(one.expected_bits_per_s / 1e9)) }
                             td .number { (percent(one.rate_bits_per_s / one.expected_bits_per_s.max(1.0))) }
-                            td .number { @if fault.kind.is_of_losses() { (format!("{:.1e}", one.loss)) } @else { "" } }
+                            @if fault.kind.is_of_losses() { td .number { (format!("{:.1e}", one.loss)) } }
                             td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
                         }
                     }

@@ -96,7 +96,7 @@ impl Heat {
                 h2 { (self.title()) }
                 p .note { (self.note()) }
                 (self.legend())
-                div .wide { (self.picture()) }
+                div .wide tabindex="0" { (self.picture()) }
             }
         }
     }

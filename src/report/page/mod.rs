@@ -134,14 +134,8 @@ fn is_of_ports(record: &Record) -> bool {
 
 fn verdict(record: &Record) -> Markup {
     let word = record.verdict.word;
-    let class = match word {
-        VerdictWord::Pass => "pass",
-        VerdictWord::Fail | VerdictWord::Invalid => "fail",
-        VerdictWord::Undecided | VerdictWord::HostLimited => "open",
-        VerdictWord::NotJudged => "none",
-    };
     html! {
-        header class=(class) {
+        header data-word=(word) {
             p .word { (word) }
             div {
                 h1 { (judged::sentence(record)) }

@@ -8,6 +8,7 @@ use crate::report::{each_once, imb};
 use crate::stats::imb::{megabytes_per_s, over};
 
 use super::svg::{at, below, grid, path};
+use super::table::table;
 
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 240.0;
@@ -56,7 +57,7 @@ pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[R
             }
             @for benchmark in benchmarks { (of_benchmark(&runs, benchmark)) }
         }
-        section #printed { h2 { "Tables" } div .wide { pre { (imb::tables(plan, job)) } } }
+        section #printed { h2 { "Tables" } div .wide tabindex="0" { pre { (imb::tables(plan, job)) } } }
     }
 }
 
@@ -128,7 +129,7 @@ fn of_benchmark(runs: &[Option<(&Imb, &ImbRecord)>], benchmark: Benchmark) -> Ma
     html! {
         h3 { (benchmark.name()) }
         @if times.is_empty() { (bare(&tables)) } @else {
-            div .wide {
+            div .wide tabindex="0" {
                 (picture(&format!("{}: microseconds of a repetition", benchmark.name()), "us", &times))
                 @if has_rate { (picture(&format!("{}: throughput", benchmark.name()), "MB/s", &rates)) }
             }
@@ -145,17 +146,16 @@ fn bare(tables: &[&TableRecord]) -> Markup {
         lines.filter_map(move |line| Some((name(&table.table), line, over(&line.groups)?)))
     });
     html! {
-        div .wide {
-            table {
-                tr { th { "" } th .number { "bytes" } th .number { "repetitions" } th .number { "t_min us" } th .number { "t_max us" } th .number { "t_avg us" } }
-                @for (who, line, times) in rows {
-                    tr {
-                        td { (who) } td .number { (line.bytes) } td .number { (line.repetitions) }
-                        td .number { (us(times.least_s)) } td .number { (us(times.most_s)) } td .number { (us(times.mean_s)) }
-                    }
+        (table(html! {
+            th { "ranks" } th .number { "bytes" } th .number { "repetitions" } th .number { "t_min us" } th .number { "t_max us" } th .number { "t_avg us" }
+        }, html! {
+            @for (who, line, times) in rows {
+                tr {
+                    td { (who) } td .number { (line.bytes) } td .number { (line.repetitions) }
+                    td .number { (us(times.least_s)) } td .number { (us(times.most_s)) } td .number { (us(times.mean_s)) }
                 }
             }
-        }
+        }))
     }
 }
 
@@ -185,21 +185,18 @@ fn spreads(benchmark: Benchmark, tables: &[&TableRecord]) -> Markup {
             // Shown only on the screen: on paper it would fill many pages.
             details .spreads {
                 summary { (benchmark.name()) ": median, percentiles and spread" }
-                div .wide {
-                    table {
+                (table(html! {
+                    th { "ranks" } th .number { "bytes" } th .number { "repetitions" } th .number { "in batches of" } th .number { "least us" } th .number { "median us" }
+                    th .number { "95 % us" } th .number { "99 % us" } th .number { "most us" } th .number { "variation" }
+                }, html! {
+                    @for (who, line, spread) in &rows {
                         tr {
-                            th { "" } th .number { "bytes" } th .number { "repetitions" } th .number { "in batches of" } th .number { "least us" } th .number { "median us" }
-                            th .number { "95 % us" } th .number { "99 % us" } th .number { "most us" } th .number { "variation" }
-                        }
-                        @for (who, line, spread) in &rows {
-                            tr {
-                                td { (who) } td .number { (line.bytes) } td .number { (line.repetitions) } td .number { (spread.of) }
-                                td .number { (us(spread.least_s)) } td .number { (us(spread.median_s)) } td .number { (maybe(spread.p95_s)) }
-                                td .number { (maybe(spread.p99_s)) } td .number { (us(spread.most_s)) } td .number { (format!("{:.1} %", 100.0 * spread.variation)) }
-                            }
+                            td { (who) } td .number { (line.bytes) } td .number { (line.repetitions) } td .number { (spread.of) }
+                            td .number { (us(spread.least_s)) } td .number { (us(spread.median_s)) } td .number { (maybe(spread.p95_s)) }
+                            td .number { (maybe(spread.p99_s)) } td .number { (us(spread.most_s)) } td .number { (format!("{:.1} %", 100.0 * spread.variation)) }
                         }
                     }
-                }
+                }))
             }
         }
     }

@@ -60,7 +60,7 @@ fn ports(record: &Record, test: &TestRecord, figures: &Figures, tests: usize) ->
                 "; the longest bar is " (scale.show(most * 1e9)) " " (scale.unit) "."
             }
             (table(html! {
-                th { (whose) } th .number { "send, " (scale.unit) } th {} th .number { "receive, " (scale.unit) } th {}
+                th { (whose) } th .number { "send, " (scale.unit) } td {} th .number { "receive, " (scale.unit) } td {}
                 th .number { "retransmits" } th .number { "busiest core" }
             }, html! {
                 @for port in rows.iter().take(ROWS) {

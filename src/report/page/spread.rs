@@ -53,7 +53,7 @@ pub(super) fn bars(shares: &[f64], what: &str, share: &str) -> Markup {
     let across = (WIDTH - 2.0 * SIDE) / counts.len().max(8) as f64;
     let every = counts.len().div_ceil(12).max(1);
     html! {
-        div .wide {
+        div .wide tabindex="0" {
             svg .bars role="img" aria-label=(format!("{what} by {share}")) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
                 @for (bin, count) in counts.iter().enumerate() {
                     @let percent = least + bin as u64;

@@ -67,7 +67,7 @@ pub(super) fn worst(record: &Record) -> Markup {
                         td { "pair" }
                         td .number { (scale.show(fault.rate_bits_per_s)) }
                         td {} td .number { (percent(fault.share)) } td {} td {} td {}
-                        td { (fault.word) }
+                        td data-word=(fault.word) { (fault.word) }
                     }
                 }
                 @for (number, sends, port, one) in &rows {
@@ -80,7 +80,7 @@ pub(super) fn worst(record: &Record) -> Markup {
                         td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
                         td .number { (scale.show(one.most_bits_per_s)) }
                         td .number { @if let Some(rate) = alone.get(&(*number, *sends)) { (scale.show(*rate)) } }
-                        td { (one.word) }
+                        td data-word=(one.word) { (one.word) }
                     }
                 }
             }))
@@ -130,7 +130,7 @@ pub(super) fn uplinks(record: &Record) -> Markup {
                 (table(html! { th { "group" } th { "direction" } th { "verdict" } th .number { "least, Gbit/s" } th .number { "of the expected" } th .number { "most, Gbit/s" } }, html! {
                     @for (group, way, one) in rows {
                         tr {
-                            td { (group) } td { (way) } td { (one.word) }
+                            td { (group) } td { (way) } td data-word=(one.word) { (one.word) }
                             td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
                             td .number { @if let Some(share) = one.share { (percent(share)) } }
                             td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
@@ -395,7 +395,7 @@ pub(super) fn tests(record: &Record) -> Markup {
                 summary { (count(tests.len(), "test")) }
                 (table(html! {
                     th .number { "test" } th { "pattern" } th { "purpose" } th .number { "window" } th .number { "one way, Gbit/s" } th { "weakest" }
-                    th { "links sent = received" } th .number { "skew" } th {}
+                    th { "links sent = received" } th .number { "skew" } th { "note" }
                 }, html! {
                     @for test in tests { (row(test)) }
                 }))
