@@ -99,6 +99,54 @@ fn every_form_of_a_report_is_the_stored_one() {
     );
 }
 
+#[test]
+fn an_anonymous_report_names_no_host_in_any_form() {
+    let shelf = shelf(&[
+        ("pb-20261121-184127-acacac", "acceptance"),
+        ("pb-20261122-184127-acacac", "slow-receiver"),
+    ]);
+    let forms = ["text", "html", "csv", "json", "junit", "openmetrics"];
+    for form in forms {
+        let words = ["report", "pb-20261122", "--anonymise", "-f", form];
+        let text = said(shelf.path(), &words, 0);
+        let mut words = text.split(|letter: char| !letter.is_alphanumeric());
+        let named = words.find(|word| ["n1", "n2", "n3", "n4"].contains(word));
+        assert_eq!(named, None, "{form}");
+        assert!(text.contains("h3") && !text.contains("10.0.0."), "{form}");
+    }
+    // The record that it writes is one, and says what it is.
+    let words = [
+        "report",
+        "pb-20261122",
+        "--anonymise",
+        "-f",
+        "json",
+        "-o",
+        "x",
+    ];
+    said(shelf.path(), &words, 0);
+    let text = said(shelf.path(), &["report", "x"], 0);
+    assert!(
+        text.contains("hosts, addresses and site are replaced"),
+        "{text}"
+    );
+    // Of two runs, the same host has the same name; no line names the file.
+    let words = [
+        "report",
+        "pb-20261122",
+        "--baseline",
+        "pb-20261121",
+        "--anonymise",
+    ];
+    let text = said(shelf.path(), &words, 0);
+    assert!(text.contains("\nh3 receive "), "{text}");
+    let last = text.lines().last().expect("a line");
+    assert!(
+        last.starts_with("names replaced; original record sha256 "),
+        "{last}"
+    );
+}
+
 /// As the machines that read them see them: well-formed, and with the counts that they promise.
 #[test]
 fn reports_for_machines_are_well_formed() {

@@ -40,7 +40,7 @@ const LAYERS: [&str; 21] = [
 /// Uses of a higher layer that are allowed: who, whom, why. None is needed so far.
 const EXCEPTIONS: [(&str, &str, &str); 0] = [];
 
-/// Who may use the launcher's crate: controller and cli start hosts; report folds host names, which is pure.
+/// Who may use the launcher's crate: controller and cli start hosts; report folds and unfolds host names, which is pure.
 /// Which characters steer a terminal, both say in the same way.
 const MAY_USE_LAUNCHER: [&str; 5] = ["outside", "judge", "controller", "report", "cli"];
 
@@ -228,9 +228,10 @@ fn each_layer_uses_its_own_and_the_lower_ones() {
             if ["report", "judge"].contains(&layer)
                 && line.contains("launcher::")
                 && !line.contains("launcher::hosts::fold")
+                && !line.contains("launcher::hosts::parse")
             {
                 wrong.push(format!(
-                    "{}: {layer} may only fold host names",
+                    "{}: {layer} may only fold and unfold host names",
                     source.at(number)
                 ));
             }

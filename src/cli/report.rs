@@ -9,7 +9,7 @@ use crate::report::compare::Comparison;
 use crate::report::compared;
 use crate::report::format::{Format, Source};
 use crate::report::merge::Merged;
-use crate::report::{json, listing, page};
+use crate::report::{anonymous, json, listing, page};
 use crate::store::runs;
 
 use super::args::{CompareArguments, ListArguments, MergeArguments, ReportArguments};
@@ -46,28 +46,36 @@ pub(super) fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
 
 /// Makes a report; returns the exit code.
 pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
-    let kept = read(&words.run, words.within.path())?;
+    let mut kept = read(&words.run, words.within.path())?;
     let baseline = words.baseline.as_deref();
     let baseline = baseline
         .map(|name| read(name, words.within.path()))
         .transpose()?;
-    let comparison = baseline.map(|before| Comparison::of(&before.record, &kept.record));
+    let mut baseline = baseline.map(|kept| kept.record);
     let format = match &words.pdf {
         Some(_) => Format::Html,
         None => words.format,
     };
-    if comparison.is_some() && !matches!(format, Format::Text | Format::Html) {
+    if baseline.is_some() && !matches!(format, Format::Text | Format::Html) {
         let text = "--baseline needs --format text or html";
         return Err(refuse(&text));
     }
+    let mut others = beside_of(words, format, &kept.record)?;
+    if words.anonymise {
+        let shown = std::iter::once(&mut kept.record);
+        let shown = shown.chain(&mut baseline).chain(&mut others);
+        let made = anonymous::anonymise(shown.collect());
+        made.map_err(|error| fail(&error, exit::BUG))?;
+    }
     let record = &kept.record;
-    let others = beside_of(words, format, record)?;
+    let comparison = baseline.map(|before| Comparison::of(&before, record));
     if let Some(to) = &words.pdf {
         return pdf::print(&page::write(record, comparison.as_ref(), &others), to);
     }
     // The text is kept in memory beside its record only where it is the report.
-    let text = match format {
-        Format::Json => runs::read(&kept.path).map_err(|error| refuse(&error))?,
+    let text = match (format, words.anonymise) {
+        (Format::Json, true) => json::write(record).map_err(|error| fail(&error, exit::BUG))?,
+        (Format::Json, false) => runs::read(&kept.path).map_err(|error| refuse(&error))?,
         _ => String::new(),
     };
     let source = Source {
@@ -80,8 +88,11 @@ pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
     let mut report = report.map_err(|error| fail(&error, exit::BUG))?;
     if format == Format::Text {
         // A printed sheet identifies its file.
-        let (path, digest) = (kept.path.display(), &kept.digest);
-        report += &format!("record {path}  sha256 {digest}\n");
+        let digest = &kept.digest;
+        report += &match words.anonymise {
+            true => format!("names replaced; original record sha256 {digest}\n"),
+            false => format!("record {}  sha256 {digest}\n", kept.path.display()),
+        };
     }
     match format == Format::Text && words.output == Path::new("-") {
         true => Ok(tell(&report)),

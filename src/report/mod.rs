@@ -1,5 +1,6 @@
 //! Reports: each turns a record into a document. They do no I/O, read no clock, and add nothing that is not in the record.
 
+pub(crate) mod anonymous;
 mod cells;
 pub mod compare;
 pub(crate) mod compared;

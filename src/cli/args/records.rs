@@ -74,6 +74,14 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "RUN")]
     pub beside: Vec<String>,
 
+    /// Replace hosts, addresses and site, for a report that others may see
+    ///
+    /// Each host has the same new name in the whole report. Users, paths, the command, the sealed text, and names of
+    /// switches, ports and groups go, too. Read errors and warnings before you pass the report on: they can quote
+    /// another program that names what pipebench does not know. Example: --anonymise
+    #[arg(long)]
+    pub anonymise: bool,
+
     /// Where runs are.
     #[command(flatten)]
     pub within: RunFolder,
