@@ -7,7 +7,7 @@ use crate::judge::names::{floor_text, name_of};
 use crate::record::{DirectionSheet, Record, VerdictWord};
 use crate::units::show_gbit;
 
-use super::{compare, judged, natural, percent};
+use super::{compare, directions, judged, natural, percent};
 
 /// Reason why runs cannot be merged into one sheet.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Merged {
         let weakest = judged.min_by(|a, b| a.4.total_cmp(&b.4));
         let weakest = weakest.map_or_else(String::new, |(at, host, word, one, share)| {
             let place = format!("{at} ({host}) {word}");
-            let weakest = judged::weakest_as_text(&place, &one, share, &self.floor);
+            let weakest = directions::weakest_as_text(&place, &one, share, &self.floor);
             format!(": {weakest}")
         });
         let mut lines = vec![format!(
@@ -203,7 +203,7 @@ fn to_sign(records: &[Record]) -> Option<String> {
     let (_, record) = figures?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let port = record.sheet.ports.get(record.sheet.figure?.port)?;
     let at = compare::switch_port(record, port.node)?;
-    let said = judged::to_sign(record)?;
+    let said = directions::to_sign(record)?;
     Some(format!("{at}, {said} ({})", record.name()))
 }
 

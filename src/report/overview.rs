@@ -5,7 +5,7 @@ use crate::record::{PortSheet, Record, TestRecord};
 use crate::units::{Scale, show_rate};
 
 use super::figures::Figures;
-use super::{described, judged, label_width, percent, wires, worst};
+use super::{described, directions, judged, label_width, percent, wires, worst};
 
 /// Maximum number of lines about interfaces; the record has all of them.
 const MOST_WIRES: usize = 8;
@@ -27,7 +27,7 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
             Purpose::Load | Purpose::Isolated | Purpose::Check => "",
         };
         let weakest = figures
-            .weakest_but(&|port, direction| judged::is_at_fault(record, port, direction))
+            .weakest_but(&|port, direction| directions::is_at_fault(record, port, direction))
             .map_or_else(String::new, |(port, direction, rate)| {
                 let rate = show_rate(rate * 1e9);
                 format!("; weakest {} {direction} {rate}", port.label)
@@ -98,7 +98,7 @@ fn is_comparable(record: &Record) -> bool {
         tests.filter(|test| test.purpose == Purpose::Load)
     };
     let shifts = |test: &&crate::plan::Test| matches!(test.pattern, Pattern::Shift(_));
-    judged::is_acceptance(record)
+    directions::is_acceptance(record)
         && loads().any(|test| shifts(&test))
         && loads().any(|test| !shifts(&test))
 }
@@ -107,8 +107,8 @@ fn is_comparable(record: &Record) -> bool {
 fn to_sign(record: &Record) -> Vec<String> {
     let sheet = &record.sheet;
     let mut lines = Vec::new();
-    if let (Some(figure), Some(said)) = (sheet.figure, judged::to_sign(record)) {
-        let name = judged::name_of_figure(record);
+    if let (Some(figure), Some(said)) = (sheet.figure, directions::to_sign(record)) {
+        let name = directions::name_of_figure(record);
         lines.push(format!("{name}: {said} (test {})", figure.test + 1));
     }
     if let Some(contention) = sheet.contention {

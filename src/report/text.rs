@@ -13,7 +13,7 @@ use crate::units::{Scale, show_bytes, show_ns, show_rate, sum};
 use super::compare::Comparison;
 use super::figures::{self, Direction, Figures, Port};
 use super::{count, fold, grouped, label_width, of_nodes, or_dash, text_of, worst};
-use super::{described, dry_run, imb, judged, latency, linktest, overview, wires};
+use super::{described, directions, dry_run, imb, judged, latency, linktest, overview, wires};
 
 /// Most rows of a comparison below a summary.
 const ROWS: usize = 12;
@@ -88,8 +88,8 @@ fn one_test(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String
     let notes = notes(record, test, plan).into_iter();
     lines.extend(notes.map(|note| format!("note: {note}")));
     if record.verdict.word.is_judged() {
-        let name = judged::name_of_figure(record);
-        lines.extend(judged::to_sign(record).map(|said| format!("{name}: {said}")));
+        let name = directions::name_of_figure(record);
+        lines.extend(directions::to_sign(record).map(|said| format!("{name}: {said}")));
         lines.extend(described::line(record));
         lines.push(judged::FIXED_WORDS.to_owned());
     }
@@ -127,7 +127,7 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     if let VerdictWord::Fail | VerdictWord::Undecided | VerdictWord::HostLimited = word {
         return format!("{word}  {}", record.verdict.reason);
     }
-    if let (VerdictWord::Pass, Some(text)) = (word, judged::weakest(record)) {
+    if let (VerdictWord::Pass, Some(text)) = (word, directions::weakest(record)) {
         return format!("{word}  {scope}: {text}");
     }
     let weakest = match figures.weakest() {
@@ -156,7 +156,7 @@ fn overall(record: &Record, tests: &[&TestRecord]) -> String {
     let figures = Figures::of(record, tests[0]);
     let scope = scope(&figures, figures.ports.len());
     let scope = format!("{scope}, {}", count(tests.len(), "test"));
-    match (word, judged::weakest(record)) {
+    match (word, directions::weakest(record)) {
         (VerdictWord::Pass, Some(text)) => format!("{word}  {scope}: {text}"),
         (VerdictWord::Pass | VerdictWord::NotJudged, _) => {
             format!("{word}  {scope} ({})", record.verdict.reason)
@@ -173,7 +173,7 @@ fn accounted(record: &Record) -> Option<String> {
         return None;
     }
     let missing = record.missing.iter();
-    let never = missing.filter(|one| !judged::is_planned(record, one));
+    let never = missing.filter(|one| !directions::is_planned(record, one));
     let all = record.plan.nodes.len() + never.count();
     let several = record.plan.tests().len() > 1;
     let told = |missing: &Missing| match missing.at_ns {
@@ -188,7 +188,7 @@ fn accounted(record: &Record) -> Option<String> {
                 missing.node, missing.what
             )
         }
-        None if judged::is_planned(record, missing) => {
+        None if directions::is_planned(record, missing) => {
             let (node, what, test) = (&missing.node, &missing.what, missing.test + 1);
             format!("{node} took no part from test {test} on ({what})")
         }
@@ -299,7 +299,7 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
         let own = own.map_or_else(String::new, |seconds| format!("  {seconds:>11.3}"));
         // Empty if no port has a ceiling, blank if only this direction has no share of what was expected.
         let share = |links: usize, direction| {
-            let share = judged::share(record, port, direction, test);
+            let share = directions::share(record, port, direction, test);
             match (known, share.filter(|_| links > 0)) {
                 (false, _) => String::new(),
                 (true, None) => "         ".to_owned(),

@@ -6,7 +6,7 @@ use crate::judge::names;
 use crate::record::{Culprit, FaultSheet, Record, VerdictWord};
 use crate::units::show_gbit;
 
-use crate::report::{judged, percent};
+use crate::report::{directions, faults, percent};
 
 use super::table::table;
 
@@ -30,8 +30,8 @@ fn one(record: &Record, fault: &FaultSheet) -> Markup {
     let pair = |from, to| names::name(&record.plan, &record.sheet, &Culprit::Pair(from, to));
     html! {
         article .fault {
-            h3 { (fault.word) " " (judged::brief(record, fault)) }
-            @if let Some(next) = judged::next(record, fault) { p { (next.trim()) } }
+            h3 { (fault.word) " " (faults::brief(record, fault)) }
+            @if let Some(next) = faults::next(record, fault) { p { (next.trim()) } }
             @if fault.word == VerdictWord::Fail { @for note in &fault.notes { p .note { (note) } } }
             @if !fault.evidence.is_empty() {
                 (table(html! { th { "retested" } th .number { "links at once" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "segments lost" } th .number { "test" } }, html! {
@@ -43,12 +43,12 @@ fn one(record: &Record, fault: &FaultSheet) -> Markup {
                             td .number { (show_gbit(one.expected_bits_per_s / 1e9)) }
                             td .number { (percent(one.rate_bits_per_s / one.expected_bits_per_s.max(1.0))) }
                             td .number { @if fault.kind.is_of_losses() { (format!("{:.1e}", one.loss)) } @else { "" } }
-                            td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
+                            td .number { @if let Some(number) = directions::number(record, one.test) { (number) } }
                         }
                     }
                 }))
             }
-            @if let Some((server, client)) = judged::commands(record, fault) {
+            @if let Some((server, client)) = faults::commands(record, fault) {
                 pre { (server) "\n" (client) }
             }
         }

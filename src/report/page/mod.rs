@@ -23,7 +23,7 @@ use crate::units::{show_rate, show_utc};
 
 use super::compare::Comparison;
 use super::linktest::figures::Figures as Links;
-use super::{count, judged, percent};
+use super::{count, directions, judged, percent};
 use course::Course;
 use heat::Heat;
 
@@ -111,7 +111,7 @@ fn contents(sections: &[(&str, Markup)]) -> Markup {
 /// True if the page is one to sign: an acceptance that passed or failed.
 fn is_to_sign(record: &Record) -> bool {
     let word = record.verdict.word;
-    judged::is_acceptance(record) && matches!(word, VerdictWord::Pass | VerdictWord::Fail)
+    directions::is_acceptance(record) && matches!(word, VerdictWord::Pass | VerdictWord::Fail)
 }
 
 /// The HTML head elements of every page.
@@ -160,7 +160,7 @@ fn tiles(record: &Record) -> Markup {
     let figure = record.sheet.figure;
     html! {
         ul .tiles {
-            @if let Some(loaded) = judged::loaded(record).filter(|_| is_of_ports(record)) {
+            @if let Some(loaded) = directions::loaded(record).filter(|_| is_of_ports(record)) {
                 li {
                     b { (loaded.ports) " of " (loaded.named) }
                     span { "ports loaded both ways" @if let Some(ports) = record.plan.site.as_ref().and_then(|site| site.ports) { "; the switch has " (ports) } }
@@ -169,10 +169,10 @@ fn tiles(record: &Record) -> Markup {
                     li { b { (percent(share)) } span { "lowest best-case port rate, % of ceiling" } }
                 }
             }
-            @if let (Some(figure), Some(said)) = (figure, judged::to_sign(record)) {
+            @if let (Some(figure), Some(said)) = (figure, directions::to_sign(record)) {
                 li {
                     b { (show_rate(figure.rate_bits_per_s)) }
-                    span { (judged::name_of_figure(record)) ": " (said) }
+                    span { (directions::name_of_figure(record)) ": " (said) }
                 }
             }
             @if let Some(contention) = record.sheet.contention {

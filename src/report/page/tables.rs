@@ -16,7 +16,9 @@ use crate::units::{Scale, show_gbit, show_ns, sum};
 use crate::report::compare::Comparison;
 use crate::report::figures::{Figures, Port};
 use crate::report::wires as interfaces;
-use crate::report::{count, fold, grouped, header, judged, or_dash, percent, preflight, quoted};
+use crate::report::{
+    count, directions, fold, grouped, header, judged, or_dash, percent, preflight, quoted,
+};
 
 use super::table::table;
 
@@ -77,7 +79,7 @@ pub(super) fn worst(record: &Record) -> Markup {
                         td .number { (scale.show(one.rate_bits_per_s)) }
                         td .number { (one.expected_bits_per_s.map_or_else(String::new, |rate| scale.show(rate))) }
                         td .number { (one.share.map_or_else(String::new, percent)) }
-                        td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
+                        td .number { @if let Some(number) = directions::number(record, one.test) { (number) } }
                         td .number { (scale.show(one.most_bits_per_s)) }
                         td .number { @if let Some(rate) = alone.get(&(*number, *sends)) { (scale.show(*rate)) } }
                         td { (one.word) }
@@ -358,7 +360,7 @@ pub(super) fn tests(record: &Record) -> Markup {
     let row = |test: &TestRecord| {
         let plan = &record.plan.tests()[test.test];
         let figures = Figures::of(record, test);
-        let known = |port: &Port, direction| judged::is_at_fault(record, port, direction);
+        let known = |port: &Port, direction| directions::is_at_fault(record, port, direction);
         let weakest = figures.weakest_but(&known);
         let weakest = weakest.map(|(port, direction, rate)| {
             format!("{} {direction} {}", port.label, show_gbit(rate))
