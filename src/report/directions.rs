@@ -1,11 +1,15 @@
-//! What the judge says of port directions: the weakest, how many were loaded, the figure to sign.
+//! What the judge says of port directions: the weakest, how many were loaded, the figure to sign, and the words in their rows of tables.
 
-use crate::judge::names::floor_text;
-use crate::plan::Profile;
-use crate::record::{Culprit, DirectionSheet, Missing, Record, TestRecord, VerdictWord};
+use crate::judge::names::{and_more, floor_text, name, name_of};
+use crate::plan::{Profile, Purpose};
+use crate::record::{
+    Culprit, DirectionSheet, FaultSheet, Missing, Record, TestRecord, VerdictWord,
+};
 use crate::units::{show_part, show_rate};
 
+use super::faults;
 use super::figures::{Direction, Port};
+use super::{grouped, percent};
 
 /// The weakest of all judged port directions, for the headline of a PASS. Returns `None` if none was judged.
 pub(super) fn weakest(record: &Record) -> Option<String> {
@@ -75,10 +79,20 @@ pub(super) fn judged_part(record: &Record) -> Option<String> {
     (judged < all).then(|| format!("{judged} of {all} port directions judged"))
 }
 
-/// True if a run has the tests of an acceptance.
+/// True if a run is for signature: an acceptance that is not shortened, has loss tests, and is no retest.
 pub(super) fn is_acceptance(record: &Record) -> bool {
-    let acceptance = record.plan.acceptance();
-    acceptance.is_some_and(|acceptance| acceptance.profile == Profile::Acceptance)
+    record.plan.acceptance().is_some_and(|acceptance| {
+        acceptance.profile == Profile::Acceptance
+            && !acceptance.shortened
+            && acceptance.repeats.is_none()
+            && looks_for_losses(record)
+    })
+}
+
+/// True if a test of the run looks for losses.
+pub(super) fn looks_for_losses(record: &Record) -> bool {
+    let mut tests = record.plan.tests().iter();
+    tests.any(|test| test.purpose == Purpose::Loss)
 }
 
 /// Name of the lowest rate of all port directions: only an acceptance is for signature.
@@ -131,7 +145,7 @@ pub(super) fn is_at_fault(record: &Record, port: &Port, direction: Direction) ->
     })
 }
 
-/// Share of the expected rate that a port direction carried in a test. Known only if the sheet's figure for this direction is from this test.
+/// Share of the expected rate that a port direction carried in a test. Known only if the sheet has a figure of this direction in this test.
 pub(super) fn share(
     record: &Record,
     port: &Port,
@@ -144,11 +158,181 @@ pub(super) fn share(
         Direction::Send => (known.send?, port.send_gbit_per_s),
         Direction::Receive => (known.receive?, port.receive_gbit_per_s),
     };
-    let expected = one.expected_bits_per_s.filter(|expected| *expected > 0.0)?;
-    (one.test == test.test).then_some(rate * 1e9 / expected)
+    let expected = match one.limited.filter(|limited| limited.test == test.test) {
+        Some(limited) => Some(limited.expected_bits_per_s),
+        None => one.expected_bits_per_s.filter(|_| one.test == test.test),
+    };
+    let expected = expected.filter(|expected| *expected > 0.0)?;
+    Some(rate * 1e9 / expected)
+}
+
+/// The word of a port or uplink direction for its row in a table, with what explains it beside the figures and the verdict.
+pub(super) fn word(record: &Record, culprit: &Culprit, one: &DirectionSheet) -> String {
+    let sheet = &record.sheet;
+    let is_own = |fault: &&FaultSheet| fault.culprit == *culprit || fault.or.contains(culprit);
+    if let Some(fault) = sheet.faults.iter().find(is_own) {
+        let all = std::iter::once(&fault.culprit).chain(&fault.or);
+        let others = all.filter(|other| *other != culprit);
+        let others: Vec<String> = others
+            .map(|other| name(&record.plan, sheet, other))
+            .collect();
+        if !others.is_empty() {
+            return format!("{}: this or {}", fault.word, others.join(" or "));
+        }
+        if fault.kind.is_of_losses() {
+            return format!("{}: {}", fault.word, faults::figures(fault));
+        }
+    }
+    let Some(limited) = one.limited else {
+        return one.word.to_string();
+    };
+    let limiter = limiter(record, culprit);
+    if limited.always {
+        return format!("{} in isolation; under load limited by {limiter}", one.word);
+    }
+    let place = number(record, limited.test);
+    let place = place.map_or_else(String::new, |number| format!(" in test {number}"));
+    let share = percent(limited.share());
+    format!("{}; {share}{place}, limited by {limiter}", one.word)
+}
+
+/// The fault that limited a sound direction.
+fn limiter(record: &Record, culprit: &Culprit) -> String {
+    let sheet = &record.sheet;
+    let ports = || 0..sheet.ports.len();
+    let touches = |fault: &FaultSheet| match *culprit {
+        Culprit::Send(own) => ports().any(|to| to != own && fault.culprit.has(own, to)),
+        Culprit::Receive(own) => ports().any(|from| from != own && fault.culprit.has(from, own)),
+        _ => true,
+    };
+    let others = sheet.faults.iter();
+    let others = others.filter(|fault| fault.culprit != *culprit && touches(fault));
+    match &others.collect::<Vec<_>>()[..] {
+        [] => "something that no measurement explains".to_owned(),
+        [fault] => name_of(&record.plan, sheet, fault),
+        _ => "the faults above".to_owned(),
+    }
+}
+
+/// Lines on the port directions that are sound and were limited by something else, each with its lowest share.
+pub(super) fn limited(record: &Record) -> Vec<String> {
+    const NAMED: usize = 4;
+    let mut found = Vec::new();
+    for (port, sheet) in record.sheet.ports.iter().enumerate() {
+        let culprits = [Culprit::Send(port), Culprit::Receive(port)];
+        for (culprit, (way, one)) in culprits.into_iter().zip(sheet.directions()) {
+            let Some(limited) = one.and_then(|one| one.limited) else {
+                continue;
+            };
+            let place = number(record, limited.test);
+            let place = place.map_or_else(String::new, |number| format!(" (test {number})"));
+            let share = percent(limited.share());
+            let text = format!("{} {way} {share}{place}", sheet.label);
+            found.push(((limiter(record, &culprit), limited.always), text));
+        }
+    }
+    let line = |((limiter, always), directions): ((String, bool), Vec<String>)| {
+        let named = directions[..directions.len().min(NAMED)].join(", ");
+        let more = and_more(directions.len(), NAMED, ", ");
+        let word = match always {
+            true => "PASS in isolation",
+            false => "PASS in other tests",
+        };
+        format!("limited     {named}{more} by {limiter}; {word}")
+    };
+    grouped(found).into_iter().map(line).collect()
 }
 
 /// The number of a test, counted from 1 for readers. Returns `None` for observations of link tests, which have no number that readers know.
 pub(super) fn number(record: &Record, test: usize) -> Option<usize> {
     record.plan.tests().get(test).map(|_| test + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::LimitedSheet;
+    use crate::report::{json, text};
+
+    /// A stored record, without what limited its ports.
+    fn stored(text: &str) -> Record {
+        let mut record = json::read(text).unwrap();
+        for port in &mut record.sheet.ports {
+            let both = [&mut port.send, &mut port.receive].into_iter();
+            both.flatten().for_each(|one| one.limited = None);
+        }
+        record
+    }
+
+    /// Sets what a sound port sent in a test in which something else limited it; returns its word.
+    fn word_of(record: &mut Record, port: usize, limited: LimitedSheet) -> String {
+        let one = record.sheet.ports[port].send.as_mut().unwrap();
+        one.word = VerdictWord::Pass;
+        one.limited = Some(limited);
+        let one = *one;
+        word(record, &Culprit::Send(port), &one)
+    }
+
+    /// Symptom: eight rows with PASS at 47 % below "FAIL the switch: all 4 ports together", without a word on it.
+    #[test]
+    fn a_port_that_is_short_only_because_the_fabric_is_says_so() {
+        let mut record = stored(include_str!("../../tests/golden/backplane/record.json"));
+        let limited = LimitedSheet {
+            rate_bits_per_s: 94e6,
+            expected_bits_per_s: 188e6,
+            test: 2,
+            always: true,
+        };
+        assert_eq!(
+            word_of(&mut record, 0, limited),
+            "PASS in isolation; under load limited by the switch: all 4 ports together"
+        );
+        let said = text::summary(&record);
+        let line = "limited     n1 send 50.0 % (test 3) by the switch: all 4 ports together; PASS in isolation";
+        for part in ["94.00 to 191.3    50.0 %, test 3", line] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+
+    /// Symptom: FAIL n2->n4 with 51 %, beside PASS of n2 send with 102 %.
+    #[test]
+    fn the_ends_of_a_slow_pair_say_that_the_pair_limits_them() {
+        let mut record = stored(include_str!("../../tests/golden/slow-pair/record.json"));
+        let limited = LimitedSheet {
+            rate_bits_per_s: 47e6,
+            expected_bits_per_s: 94e6,
+            test: 1,
+            always: false,
+        };
+        assert_eq!(
+            word_of(&mut record, 1, limited),
+            "PASS; 50.0 % in test 2, limited by n2->n4"
+        );
+    }
+
+    #[test]
+    fn a_direction_says_why_it_fails_where_its_figures_do_not() {
+        let losses = stored(include_str!("../../tests/golden/losses/record.json"));
+        let one = losses.sheet.ports[2].receive.unwrap();
+        let said = word(&losses, &Culprit::Receive(2), &one);
+        assert!(
+            said.starts_with("FAIL: ") && said.ends_with(" of segments lost"),
+            "{said}"
+        );
+        let uplinks = stored(include_str!("../../tests/golden/slow-uplink/record.json"));
+        let one = uplinks.sheet.uplinks[1].down.unwrap();
+        assert_eq!(
+            word(&uplinks, &Culprit::Down(1), &one),
+            "FAIL: this or uplink of a, out"
+        );
+    }
+
+    /// Symptom: "to sign" below "SCREENING".
+    #[test]
+    fn a_screening_has_no_figure_to_sign() {
+        let mut record = stored(include_str!("../../tests/golden/acceptance/record.json"));
+        assert_eq!(name_of_figure(&record), "to sign");
+        record.plan.acceptance_mut().unwrap().shortened = true;
+        assert_eq!(name_of_figure(&record), "lowest port direction");
+    }
 }

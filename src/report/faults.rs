@@ -7,19 +7,24 @@ use crate::units::{Scale, rate_word, show_part, show_rate};
 /// A fault's name with its figures, in one line.
 pub(super) fn brief(record: &Record, fault: &FaultSheet) -> String {
     let name = name_of(&record.plan, &record.sheet, fault);
+    format!("{name}: {}", figures(fault))
+}
+
+/// A fault's figures, in one line.
+pub(super) fn figures(fault: &FaultSheet) -> String {
     match fault.kind {
         FaultKind::Loss if fault.word == VerdictWord::HostLimited => {
-            format!("{name}: {:.1e} of segments lost, in its host", fault.share)
+            format!("{:.1e} of segments lost, in its host", fault.share)
         }
-        FaultKind::Loss => format!("{name}: {:.1e} of segments lost", fault.share),
-        FaultKind::Broken => format!("{name}: {:.1e} of frames arrived broken", fault.share),
+        FaultKind::Loss => format!("{:.1e} of segments lost", fault.share),
+        FaultKind::Broken => format!("{:.1e} of frames arrived broken", fault.share),
         FaultKind::Rate | FaultKind::HeadOfLine => {
             let rate = fault.rate_bits_per_s;
             let by_host = fault.word == VerdictWord::HostLimited;
             let note = fault.notes.first().filter(|_| by_host);
             let note = note.map_or_else(String::new, |note| format!(": {note}"));
             format!(
-                "{name}: {} ({:.1} %){note}",
+                "{} ({:.1} %){note}",
                 show_part(rate, rate / fault.share.max(1e-9)),
                 fault.share * 100.0
             )
@@ -151,30 +156,35 @@ fn fell_short_in_a_permutation(record: &Record, fault: &FaultSheet) -> bool {
     test.is_some_and(|test| test.pattern.is_permutation(record.plan.nodes.len()))
 }
 
-/// Isolated measurements, and the commands that repeat the first direct one of them.
+/// Retests of several links at once, which prove what ports share, isolated measurements, and the commands that repeat the first direct one of these.
 pub(super) fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
     const A_LINE: usize = 4;
-    if fault.evidence.is_empty() {
+    let sheet = &record.sheet;
+    // A single link of several is among the evidence.
+    let together = || fault.steps.iter().rev().filter(|step| step.links > 1);
+    let rates = fault.evidence.iter().map(|one| one.rate_bits_per_s);
+    let rates = rates.chain(together().map(|step| step.expected_bits_per_s));
+    let scale = Scale::of(rates.fold(0.0, f64::max));
+    let alone = fault.evidence.iter().map(|one| {
+        let pair = name(&record.plan, sheet, &Culprit::Pair(one.from, one.to));
+        let alone = match one.width {
+            1 => "alone",
+            _ => "with others",
+        };
+        match fault.kind.is_of_losses() {
+            true => format!("{pair} {alone} {:.1e} lost", one.loss),
+            false => format!("{pair} {alone} {}", scale.show(one.rate_bits_per_s)),
+        }
+    });
+    let together = together().map(|step| {
+        let rate = scale.show(step.rate_bits_per_s);
+        let expected = scale.show(step.expected_bits_per_s);
+        format!("{} links at once {rate} of {expected}", step.links)
+    });
+    let told: Vec<String> = together.chain(alone).collect();
+    if told.is_empty() {
         return Vec::new();
     }
-    let sheet = &record.sheet;
-    let rates = fault.evidence.iter().map(|one| one.rate_bits_per_s);
-    let scale = Scale::of(rates.fold(0.0, f64::max));
-    let told: Vec<String> = fault
-        .evidence
-        .iter()
-        .map(|one| {
-            let pair = name(&record.plan, sheet, &Culprit::Pair(one.from, one.to));
-            let alone = match one.width {
-                1 => "alone",
-                _ => "with others",
-            };
-            match fault.kind.is_of_losses() {
-                true => format!("{pair} {alone} {:.1e} lost", one.loss),
-                false => format!("{pair} {alone} {}", scale.show(one.rate_bits_per_s)),
-            }
-        })
-        .collect();
     let mut lines: Vec<String> = told
         .chunks(A_LINE)
         .enumerate()
@@ -192,8 +202,11 @@ pub(super) fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
 }
 
 /// Server and client commands that repeat the first direct isolated measurement with another tool (iperf3), with the rate to expect.
-/// Returns `None` if one pair cannot show the fault.
+/// Returns `None` if one pair cannot show the fault, or nothing was confirmed that a command could show.
 pub(super) fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)> {
+    if fault.word != VerdictWord::Fail && fault.condition.is_none() {
+        return None;
+    }
     // One client loads one pair. It can show neither a shared uplink nor a port that others congest.
     if fault.kind == FaultKind::HeadOfLine || fault.culprit.is_uplink() || fault.culprit.is_shared()
     {
@@ -232,6 +245,30 @@ pub(super) fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, S
 mod tests {
     use super::*;
     use crate::plan::Pattern;
+
+    /// Symptom: an `iperf3` line below UNDECIDED and HOST-LIMITED, with the rate of a healthy port to expect.
+    #[test]
+    fn commands_reproduce_only_what_was_confirmed() {
+        let record = |text: &str| -> Record { serde_json::from_str(text).unwrap() };
+        for (text, is_confirmed) in [
+            (
+                include_str!("../../tests/golden/slow-receiver/record.json"),
+                true,
+            ),
+            (
+                include_str!("../../tests/golden/undecided/record.json"),
+                false,
+            ),
+            (
+                include_str!("../../tests/golden/host-limited/record.json"),
+                false,
+            ),
+        ] {
+            let record = record(text);
+            let known = commands(&record, &record.sheet.faults[0]);
+            assert_eq!(known.is_some(), is_confirmed, "{known:?}");
+        }
+    }
 
     #[test]
     fn what_would_decide_is_not_what_was_measured_already() {

@@ -167,7 +167,13 @@ fn cases(record: &Record) -> Vec<Case> {
         word: one.map_or(VerdictWord::NotJudged, |one| one.word),
         what: one.map_or_else(
             || "it carried no traffic".to_owned(),
-            |one| figures(record, &one),
+            |one| {
+                let (figures, word) = (figures(record, &one), one.word.to_string());
+                match directions::word(record, &culprit, &one) {
+                    said if said == word => figures,
+                    said => format!("{figures}; {said}"),
+                }
+            },
         ),
         more: details(record, &culprit),
     };
@@ -281,6 +287,14 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::report::json;
+
+    /// Symptom: "uplink of b in" was skipped without a word, though it or another one is at fault.
+    #[test]
+    fn a_place_that_may_be_at_fault_says_so() {
+        let text = include_str!("../../tests/golden/slow-uplink/record.json");
+        let text = write(&json::read(text).unwrap()).unwrap();
+        assert!(text.contains("; FAIL: this or uplink of a, out"), "{text}");
+    }
 
     #[test]
     fn what_xml_does_not_know_is_replaced_and_the_rest_escaped() {

@@ -1,6 +1,6 @@
 //! Summary of several tests: a line per test, and the least rate that each port carried in any of them.
 
-use crate::plan::{Pattern, Purpose};
+use crate::plan::{Pattern, Profile, Purpose};
 use crate::record::{PortSheet, Record, TestRecord};
 use crate::units::{Scale, show_rate};
 
@@ -56,19 +56,20 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     let cell = |one: &Option<crate::record::DirectionSheet>| match one {
         None => format!("{:<36}", "-"),
         Some(one) => {
-            let test = one.test.saturating_add(1);
+            let (rate, _, test) = one.under_load();
+            let test = test.saturating_add(1);
             let share = one
-                .share
+                .share_under_load()
                 .map(|share| format!("{}, test {test}", percent(share)));
             let share = share.unwrap_or_default();
-            let least = scale.show(one.rate_bits_per_s);
+            let least = scale.show(rate);
             let most = scale.show(one.most_bits_per_s);
             format!("{:<16}  {share:<18}", format!("{least} to {most}"))
         }
     };
     let share = |port: &&PortSheet| {
         let both = [port.send, port.receive].into_iter().flatten();
-        let shares = both.map(|one| one.share.unwrap_or(f64::INFINITY));
+        let shares = both.map(|one| one.share_under_load().unwrap_or(f64::INFINITY));
         shares.fold(f64::INFINITY, f64::min)
     };
     let (shown, more) = worst(sheet.ports.iter().collect(), share);
@@ -86,6 +87,7 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
         let (up, down) = (cell(&uplink.up), cell(&uplink.down));
         lines.push(format!("{label:width$}  {up}  {down}"));
     }
+    lines.extend(directions::limited(record));
     lines.extend(wires::of_all(record, tests).into_iter().take(MOST_WIRES));
     lines.extend(to_sign(record));
     lines
@@ -98,7 +100,8 @@ fn is_comparable(record: &Record) -> bool {
         tests.filter(|test| test.purpose == Purpose::Load)
     };
     let shifts = |test: &&crate::plan::Test| matches!(test.pattern, Pattern::Shift(_));
-    directions::is_acceptance(record)
+    let acceptance = record.plan.acceptance();
+    acceptance.is_some_and(|acceptance| acceptance.profile == Profile::Acceptance)
         && loads().any(|test| shifts(&test))
         && loads().any(|test| !shifts(&test))
 }

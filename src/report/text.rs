@@ -81,6 +81,7 @@ fn one_test(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String
     }
     let mut lines = vec![conditions(plan), totals(test, figures)];
     lines.extend(table(record, test, figures));
+    lines.extend(directions::limited(record));
     lines.extend(links_that_limit(record, test));
     lines.extend(cpu(record, test));
     lines.push(checks(test, figures, plan));
@@ -466,17 +467,6 @@ fn cpu(record: &Record, test: &TestRecord) -> Option<String> {
 
 fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut hosts = record.hosts.iter();
-    let has_bbr = hosts.any(|host| host.facts.congestion.starts_with("bbr"));
-    let tcp = test.links.iter().any(|link| link.kind.has_tcp_info());
-    let used = plan.sockets.congestion.as_deref();
-    if tcp && used.map_or(has_bbr, |name| name.starts_with("bbr")) {
-        notes.push(
-            "the congestion control is bbr: without losses it costs 2 to 4 times the CPU, and it may leave healthy ports unfilled \
-             (try --congestion reno)"
-                .to_owned(),
-        );
-    }
     notes.extend(lacks_of_reserved_pages(record, plan));
     notes.extend(wires::short_paths(record, test));
     if record.verdict.word == VerdictWord::NotJudged {
