@@ -62,6 +62,10 @@ pub(super) fn worst(record: &Record) -> Markup {
     let scale = Scale::of(most.fold(0.0, f64::max));
     let rate = |rate: Option<f64>| rate.map_or_else(String::new, |rate| scale.show(rate));
     let number = |test: usize| directions::number(record, test);
+    let culprit = |port: usize, sends: bool| match sends {
+        true => Culprit::Send(port),
+        false => Culprit::Receive(port),
+    };
     html! {
         section #worst {
             h2 { @if all > WORST { "The " (WORST) " worst of " (all) " port directions" } @else { "Port directions, worst first" } }
@@ -82,7 +86,6 @@ pub(super) fn worst(record: &Record) -> Markup {
                 }
                 @for (port, sends, sheet, one) in &rows {
                     @let (loaded, expected, test) = one.under_load();
-                    @let culprit = if *sends { Culprit::Send(*port) } else { Culprit::Receive(*port) };
                     tr {
                         td { (sheet.label) }
                         td { @if *sends { "send" } @else { "receive" } }
@@ -92,7 +95,7 @@ pub(super) fn worst(record: &Record) -> Markup {
                         td .number { @if let Some(number) = number(test) { (number) } }
                         td .number { (scale.show(one.most_bits_per_s)) }
                         td .number { (rate(alone.get(&(*port, *sends)).copied())) }
-                        td { (directions::word(record, &culprit, one)) }
+                        td { (directions::word(record, &culprit(*port, *sends), one)) }
                     }
                 }
             }))
@@ -472,7 +475,7 @@ pub(super) fn tests(record: &Record) -> Markup {
                 summary { (count(tests.len(), "test")) }
                 (table(html! {
                     th .number { "test" } th { "pattern" } th { "purpose" } th .number { "window" } th .number { "one way, " (scale.unit) } th { "weakest" }
-                    th { "links sent = received" } th .number { "skew" } th {}
+                    th { "links sent = received" } th .number { "skew" } th { "steady" }
                 }, html! {
                     @for (test, figures) in &tests { (row(test, figures)) }
                 }))
