@@ -16,7 +16,7 @@ pub mod jobs {
 /// See `judge`.
 pub mod judge {
     pub use crate::judge::{
-        Blamed, Decision, Step, ask, decide, fabric, fault, filling, peers, verdict,
+        Blamed, Decision, Step, ask, closing, decide, fabric, fault, filling, peers, verdict,
     };
 }
 

@@ -447,6 +447,21 @@ fn no_direction_passes_with_a_share_below_its_floor() {
     }
 }
 
+/// Symptom: the rows of a switch that carries 60 % of its ports said PASS with 102 %, and not that each port had carried half of its rate.
+#[test]
+fn a_port_that_is_short_only_because_the_fabric_is_keeps_that_figure() {
+    let sheet = judged(&record("backplane")).sheet;
+    for port in &sheet.ports {
+        for one in [port.send, port.receive] {
+            let one = one.expect("it was loaded");
+            assert_eq!(one.word, VerdictWord::Pass);
+            let limited = one.limited.expect("the fabric limited it");
+            let share = limited.rate_bits_per_s / limited.expected_bits_per_s;
+            assert!(limited.always && (0.4..0.8).contains(&share), "{one:?}");
+        }
+    }
+}
+
 /// Symptom: two hosts stood in each other's groups. The run showed five lines UNDECIDED and an uplink at 147 %, and did not mention the groups.
 #[test]
 fn an_uplink_that_carries_more_than_was_specified_asks_for_its_groups() {

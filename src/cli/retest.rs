@@ -10,6 +10,7 @@ use clap::Parser;
 use crate::judge::again;
 use crate::plan::{Acceptance, NodeSpec, Pattern, Work, with_places};
 use crate::record::Record;
+use crate::report::quoted;
 
 use super::args::{Arguments, Measurement, PlainArguments, RetestArguments, Subcommand};
 use super::drive::{self, Output};
@@ -73,7 +74,7 @@ fn prepare(
         ));
     }
     let again = |what: &str| {
-        let command = record.command.join(" ");
+        let command = quoted(&record.command);
         Err(format!(
             "{name} {what}: repeat its command (pipebench {command})"
         ))
@@ -115,7 +116,7 @@ fn prepare(
     if let Some(what) = acts(&arguments).or(has_files).filter(|_| !is_own) {
         return Err(format!(
             "another user may have written {name}, and its command has {what}: read the command, then retest your own copy of the record (pipebench {})",
-            record.command.join(" ")
+            quoted(&record.command)
         ));
     }
     let told = |error: &dyn std::fmt::Display| format!("the command of {name}: {error}");

@@ -56,10 +56,33 @@ pub(crate) fn sentence(cable: &crate::record::SlowCable, record: &LatencyRecord)
         None => "is usual in its class".to_owned(),
     };
     format!(
-        "cable {name} takes {} one way, {} {measure} (+{:.0} %, {:.0} standard deviations)",
+        "cable {name} takes {} one way, {} {measure} ({}, {:.0} standard deviations)",
         show_us(cable.usual_s * (1.0 + cable.effect)),
         show_us(cable.usual_s),
-        cable.effect * 100.0,
+        longer(cable.effect),
         cable.score
     )
+}
+
+/// How much longer a slow cable takes, as a part of what is usual: in percent, or as a factor where that has more than three digits.
+pub(crate) fn longer(effect: f64) -> String {
+    match effect < 9.995 {
+        true => format!("{:+.0} %", effect * 100.0),
+        false => format!("{:.0} times as long", 1.0 + effect),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::longer;
+
+    /// Symptom: "+5545 %".
+    #[test]
+    fn a_percentage_of_four_digits_is_a_factor() {
+        let shown = [0.1, 9.99, 9.996, 55.45].map(longer);
+        assert_eq!(
+            shown,
+            ["+10 %", "+999 %", "11 times as long", "56 times as long"]
+        );
+    }
 }

@@ -12,7 +12,7 @@ use super::names::and_more;
 use super::verdict;
 
 /// Everything known at the end of a run.
-pub(crate) struct Ended<'a> {
+pub struct Ended<'a> {
     /// The plan, including the tests that the judge requested.
     pub plan: &'a RunPlan,
     /// Records of the hosts.
@@ -28,7 +28,7 @@ pub(crate) struct Ended<'a> {
 }
 
 /// Returns the verdict and the sheet of a run.
-pub(crate) fn close(of: Ended<'_>) -> (Verdict, Sheet) {
+pub fn close(of: Ended<'_>) -> (Verdict, Sheet) {
     let (verdict, mut sheet, tests) = match of.measured {
         Measured::Acceptance(acceptance, record) => {
             let judged = verdict::judge(of.plan, of.hosts, of.measured);

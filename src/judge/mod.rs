@@ -8,7 +8,7 @@ pub(crate) mod again;
 pub mod ask;
 pub(crate) mod cables;
 pub(crate) mod case;
-pub(crate) mod closing;
+pub mod closing;
 pub(crate) mod confirm;
 pub mod decide;
 pub(crate) mod disturbed;

@@ -128,10 +128,14 @@ impl Writer<'_> {
             "a shaper's burst, or bytes that arrived before the window and waited for a retransmit"
         };
         let (label, way) = peers::named(self.view, place);
+        // Users do not know the numbers of link test observations.
+        let at = match test < self.plan.tests().len() {
+            true => format!(" in test {}", test + 1),
+            false => String::new(),
+        };
         Some(format!(
-            "{label} {way} carried {:.1} % of its ceiling in test {}{more}: {why}",
+            "{label} {way} carried {:.1} % of its ceiling{at}{more}: {why}",
             share * 100.0,
-            test + 1,
         ))
     }
 

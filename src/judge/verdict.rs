@@ -2,8 +2,8 @@
 
 use crate::plan::{Pattern, RunPlan};
 use crate::record::{
-    Contention, DirectionSheet, FaultKind, FaultSheet, HostRecord, Measured, PortSheet, Sheet,
-    SignedFigure, StretchSheet, UplinkSheet, Verdict, VerdictWord,
+    Contention, DirectionSheet, FaultKind, FaultSheet, HostRecord, LimitedSheet, Measured,
+    PortSheet, Sheet, SignedFigure, StretchSheet, UplinkSheet, Verdict, VerdictWord,
 };
 
 use super::case::{Case, Pass};
@@ -222,17 +222,16 @@ impl Writer<'_> {
         // A figure that a fault elsewhere lowers belongs to that fault, unless there is no other figure.
         let held_down = |pass: &&Pass| self.is_held_down(place, pass);
         let judged = || loading().filter(|pass| pass.judged);
-        let free: Vec<&Pass> = judged().filter(|pass| !held_down(pass)).collect();
-        let judged: Vec<&Pass> = match free.is_empty() {
-            true => judged().collect(),
-            false => free,
-        };
-        let judged = judged.into_iter();
         // Floors can differ between tests, so shares are compared relative to their floor.
-        let share = |pass: &&Pass| pass.share.map_or(f64::INFINITY, |share| share / pass.floor);
-        let least = judged.min_by(|a, b| share(a).total_cmp(&share(b)));
+        let share = |pass: &Pass| pass.share.map_or(f64::INFINITY, |share| share / pass.floor);
+        let lower = |a: &&Pass, b: &&Pass| share(a).total_cmp(&share(b));
+        let lowest = judged().min_by(lower);
+        let free = judged().filter(|pass| !held_down(pass)).min_by(lower);
+        let least = free.or(lowest);
         let least = least.or_else(|| loading().min_by(|a, b| a.rate.total_cmp(&b.rate)))?;
         let (word, told) = self.word(place, least, &passes);
+        let limited = lowest
+            .filter(|pass| word == VerdictWord::Pass && pass.is_short() && pass.test != told.test);
         Some(DirectionSheet {
             word,
             share: told.share.filter(|_| told.judged),
@@ -242,6 +241,12 @@ impl Writer<'_> {
             most_bits_per_s: most,
             stretch: self.stretch(place, &told),
             floor: self.view.fabric.behind.contains(&place).then_some(PEERS),
+            limited: limited.map(|pass| LimitedSheet {
+                rate_bits_per_s: pass.rate,
+                expected_bits_per_s: pass.expected,
+                test: pass.test,
+                always: told.isolated,
+            }),
         })
     }
 

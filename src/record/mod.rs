@@ -33,8 +33,8 @@ pub use live::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX};
 pub use node::{Activity, Edge, EndCount, EndReport, EndRole, NodeReport, RoleCpu};
 pub use outcome::{Measured, Outcome};
 pub use sheet::{
-    Basis, Contention, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, PortSheet, Sheet,
-    SignedFigure, Step, StretchSheet, UplinkSheet, Verdict, VerdictWord,
+    Basis, Contention, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, LimitedSheet,
+    PortSheet, Sheet, SignedFigure, Step, StretchSheet, UplinkSheet, Verdict, VerdictWord,
 };
 pub use sighting::{Asked, Card, ClosedSegment, SeenEnd, SeenNode, SeenState, Sighting};
 pub use tcp::TcpInfo;

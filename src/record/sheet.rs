@@ -161,6 +161,46 @@ pub struct DirectionSheet {
     /// Separate floor, if it is compared with other ports of its speed; `None` if the floor of the run applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<f64>,
+    /// Lower figure of a direction with PASS, in a test in which something else limited it; `None` if there is no such test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited: Option<LimitedSheet>,
+}
+
+impl DirectionSheet {
+    /// Rate, expected rate and test of the lowest figure under load. Where only a retest in isolation shows that the direction is sound, that figure
+    /// is the limited one.
+    pub(crate) fn under_load(&self) -> (f64, Option<f64>, usize) {
+        match self.limited.filter(|one| one.always) {
+            Some(one) => (one.rate_bits_per_s, Some(one.expected_bits_per_s), one.test),
+            None => (self.rate_bits_per_s, self.expected_bits_per_s, self.test),
+        }
+    }
+
+    /// Share of the expected rate under load; `None` if no test should have filled the direction.
+    pub(crate) fn share_under_load(&self) -> Option<f64> {
+        let limited = self.limited.filter(|one| one.always);
+        limited.map_or(self.share, |one| Some(one.share()))
+    }
+}
+
+/// Figure of a direction that is sound, in a test in which something else limited it, such as the whole fabric or a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LimitedSheet {
+    /// Rate in that test.
+    pub rate_bits_per_s: f64,
+    /// Expected rate in that test.
+    pub expected_bits_per_s: f64,
+    /// Index of that test.
+    pub test: usize,
+    /// True if every test under load that judges the direction was limited, so that only a retest in isolation shows that it is sound.
+    pub always: bool,
+}
+
+impl LimitedSheet {
+    /// Share of the expected rate.
+    pub(crate) fn share(self) -> f64 {
+        self.rate_bits_per_s / self.expected_bits_per_s
+    }
 }
 
 /// Part of a test's window with a lower rate than the whole window.

@@ -37,6 +37,15 @@ impl Row {
         let (before, now) = (self.before?, self.now?);
         (before > 0.0).then(|| now / before - 1.0)
     }
+
+    /// The change as text: in percent, or as a factor where that has more than three digits.
+    pub fn shown_change(&self) -> Option<String> {
+        let change = self.change()?;
+        Some(match change < 9.995 {
+            true => format!("{:+.1} %", change * 100.0),
+            false => format!("x {:.1}", 1.0 + change),
+        })
+    }
 }
 
 /// Comparison of an earlier run with a later one.
@@ -139,6 +148,12 @@ impl Comparison {
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
+    /// The largest figure of either run.
+    pub fn largest(&self) -> f64 {
+        let figures = self.rows.iter().flat_map(|row| [row.before, row.now]);
+        figures.flatten().fold(0.0, f64::max)
+    }
+
     /// The comparison as text, with rows for the first `most` port directions.
     pub fn lines(&self, most: usize) -> Vec<String> {
         let [before, now] = &self.names;
@@ -157,16 +172,17 @@ impl Comparison {
         }
         let widths = self.rows.iter().map(|row| row.name.len());
         let width = widths.max().unwrap_or(0).max(self.of.len());
-        let unit = self.measure.unit();
+        let largest = self.largest();
+        let unit = self.measure.unit(largest);
         let (before, now) = (format!("before {unit}"), format!("now {unit}"));
         lines.push(format!(
             "{:width$}  {before:>13}  {now:>10}    change",
             self.of
         ));
-        let cell = |figure: Option<f64>| or_dash(figure.map(|figure| self.measure.show(figure)));
+        let show = |figure| self.measure.show(figure, largest);
+        let cell = |figure: Option<f64>| or_dash(figure.map(show));
         for row in self.rows.iter().take(most) {
-            let change = row.change();
-            let change = or_dash(change.map(|change| format!("{:+.1} %", change * 100.0)));
+            let change = or_dash(row.shown_change());
             lines.push(format!(
                 "{:width$}  {:>13}  {:>10}  {change:>8}",
                 row.name,

@@ -2,7 +2,7 @@
 
 use crate::plan::{Purpose, Work};
 use crate::record::{DirectionSheet, Measured, Record, TestRecord, VerdictWord};
-use crate::units::show_gbit;
+use crate::units::Scale;
 
 use super::figures::Figures;
 use super::linktest::figures::Figures as Links;
@@ -27,18 +27,18 @@ impl Measure {
         }
     }
 
-    /// Unit of [`Measure::show`].
-    pub fn unit(self) -> &'static str {
+    /// Unit of a table with this largest figure.
+    pub fn unit(self, largest: f64) -> &'static str {
         match self {
-            Self::Rate => "Gbit/s",
+            Self::Rate => Scale::of(largest * 1e9).unit,
             Self::Time => "us",
         }
     }
 
-    /// A figure as text.
-    pub fn show(self, figure: f64) -> String {
+    /// A figure of such a table as text.
+    pub fn show(self, figure: f64, largest: f64) -> String {
         match self {
-            Self::Rate => show_gbit(figure),
+            Self::Rate => Scale::of(largest * 1e9).show(figure * 1e9),
             Self::Time => format!("{:.2}", figure * 1e6),
         }
     }

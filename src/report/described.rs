@@ -56,7 +56,9 @@ fn loads(record: &Record) -> impl Iterator<Item = &TestRecord> {
 /// The least share of the expected rate of each port direction that has one.
 pub(super) fn shares(record: &Record) -> Vec<f64> {
     let directions = record.sheet.directions();
-    directions.filter_map(|(.., one)| one.share).collect()
+    directions
+        .filter_map(|(.., one)| one.share_under_load())
+        .collect()
 }
 
 fn ports(record: &Record) -> Option<String> {
@@ -137,15 +139,21 @@ fn round_trips(links: &[&LinkRecord]) -> Option<(Spread, Spread)> {
     Spread::of(&least).zip(Spread::of(&loaded))
 }
 
-/// Buffer delay (RFC 6349, 4.3): excess of the round trip time under load over the minimum, in percent of the minimum.
+/// Buffer delay (RFC 6349, 4.3): excess of the round trip time under load over the minimum. The RFC gives it in percent of the minimum.
 fn delay(links: &[&LinkRecord]) -> Option<String> {
     let (least, loaded) = round_trips(links)?;
-    let delay = (loaded.median - least.median).max(0.0) / least.median * 100.0;
+    let delay = (loaded.median - least.median).max(0.0);
+    let times = delay / least.median;
+    let relative = match times < 9.995 {
+        true => format!("{:.0} % of", times * 100.0),
+        false => format!("{times:.0} times"),
+    };
     Some(format!(
-        "least seen {} (median over links), loaded {} (worst {}); buffer delay {delay:.0} % (RFC 6349)",
+        "least seen {} (median over links), loaded {} (worst {}); buffer delay {}, {relative} the least (RFC 6349)",
         micros(least.median),
         micros(loaded.median),
-        micros(loaded.most)
+        micros(loaded.most),
+        micros(delay)
     ))
 }
 
@@ -153,5 +161,26 @@ fn micros(us: f64) -> String {
     match us {
         ..1000.0 => format!("{us:.0} us"),
         _ => format!("{:.2} ms", us / 1000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symptom: "buffer delay 169700 %".
+    #[test]
+    fn a_buffer_delay_is_a_time() {
+        let text = include_str!("../../tests/golden/slow-pair/record.json");
+        let record: Record = serde_json::from_str(text).unwrap();
+        let figures = figures(&record);
+        let (_, said) = figures
+            .iter()
+            .find(|(name, _)| *name == "round trips")
+            .unwrap();
+        assert!(
+            said.contains("; buffer delay 21.21 ms, 1697 times the least (RFC 6349)"),
+            "{said}"
+        );
     }
 }

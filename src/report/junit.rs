@@ -13,7 +13,7 @@ use crate::record::{
 };
 use crate::units::{show_part, show_rate, show_utc};
 
-use super::{judged, text};
+use super::{directions, faults, judged, text};
 
 /// Reason why a report could not be made. Writing to memory does not fail.
 pub type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -103,11 +103,11 @@ fn properties(writer: &mut Writer<Vec<u8>>, record: &Record) -> Result<(), Fault
     ];
     let standing = judged::standing(record).map(|text| text.trim().to_owned());
     known.extend(standing.map(|text| ("standing", text)));
-    let figure = match judged::is_acceptance(record) {
+    let figure = match directions::is_acceptance(record) {
         true => "to_sign",
         false => "lowest_port_direction",
     };
-    known.extend(judged::to_sign(record).map(|text| (figure, text)));
+    known.extend(directions::to_sign(record).map(|text| (figure, text)));
     writer.write_event(Event::Start(BytesStart::new("properties")))?;
     for (name, value) in &known {
         let property = element("property", &[("name", name), ("value", value)]);
@@ -167,7 +167,13 @@ fn cases(record: &Record) -> Vec<Case> {
         word: one.map_or(VerdictWord::NotJudged, |one| one.word),
         what: one.map_or_else(
             || "it carried no traffic".to_owned(),
-            |one| figures(record, &one),
+            |one| {
+                let (figures, word) = (figures(record, &one), one.word.to_string());
+                match directions::word(record, &culprit, &one) {
+                    said if said == word => figures,
+                    said => format!("{figures}; {said}"),
+                }
+            },
         ),
         more: details(record, &culprit),
     };
@@ -201,7 +207,7 @@ fn cases(record: &Record) -> Vec<Case> {
         class: "pipebench.fabric",
         name: name_of(&record.plan, sheet, fault),
         word: fault.word,
-        what: judged::brief(record, fault),
+        what: faults::brief(record, fault),
         more: details(record, &fault.culprit),
     }));
     cases
@@ -236,7 +242,7 @@ fn cases_of_cables(latency: &LatencyRecord) -> Vec<Case> {
 
 fn figures(record: &Record, one: &DirectionSheet) -> String {
     let rate = one.rate_bits_per_s;
-    let number = judged::number(record, one.test);
+    let number = directions::number(record, one.test);
     let place = number.map_or_else(String::new, |number| format!(" in test {number}"));
     match one.expected_bits_per_s.zip(one.share) {
         Some((expected, share)) => format!(
@@ -253,13 +259,13 @@ fn details(record: &Record, culprit: &Culprit) -> Vec<String> {
     let faults = record.sheet.faults.iter();
     let own = faults.filter(|fault| fault.culprit == *culprit);
     own.flat_map(|fault| {
-        let commands = judged::commands(record, fault);
+        let commands = faults::commands(record, fault);
         let commands = commands
             .into_iter()
             .flat_map(|(server, client)| [server, client]);
-        let next = judged::next(record, fault);
+        let next = faults::next(record, fault);
         let next = next.map(|next| next.trim().to_owned());
-        [judged::brief(record, fault)]
+        [faults::brief(record, fault)]
             .into_iter()
             .chain(next)
             .chain(commands)
@@ -281,6 +287,14 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::report::json;
+
+    /// Symptom: "uplink of b in" was skipped without a word, though it or another one is at fault.
+    #[test]
+    fn a_place_that_may_be_at_fault_says_so() {
+        let text = include_str!("../../tests/golden/slow-uplink/record.json");
+        let text = write(&json::read(text).unwrap()).unwrap();
+        assert!(text.contains("; FAIL: this or uplink of a, out"), "{text}");
+    }
 
     #[test]
     fn what_xml_does_not_know_is_replaced_and_the_rest_escaped() {

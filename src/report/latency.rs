@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::judge::cables;
 use crate::judge::names::and_more;
 use crate::plan::latency::Latency;
 use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, SlowCable, Together};
@@ -103,11 +104,11 @@ fn slow(latency: &LatencyRecord) -> String {
     let mut text = String::new();
     for cable in latency.slow.iter().take(MOST_CABLES) {
         text += &format!(
-            "slow       {}: {} one way, usual {} (+{:.0} %), {:.1} standard deviations, {}, {}\n",
+            "slow       {}: {} one way, usual {} ({}), {:.1} standard deviations, {}, {}\n",
             cable.names(),
             show_us(cable.usual_s * (1.0 + cable.effect)),
             show_us(cable.usual_s),
-            cable.effect * 100.0,
+            cables::longer(cable.effect),
             cable.score,
             count(cable.pairs, "pair"),
             if cable.confirmed {

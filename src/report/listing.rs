@@ -5,7 +5,7 @@ use crate::units::{show_age, show_rate, show_utc};
 
 use super::figures::Figures;
 use super::status::aligned;
-use super::{count, judged};
+use super::{count, directions};
 
 /// Column headings of the list.
 const HEAD: [&str; 7] = [
@@ -24,7 +24,7 @@ pub type Row = [String; 7];
 /// The row of a run with its result.
 pub fn row(name: &str, record: &Record) -> Row {
     let (parts, word) = record.outcome.parts();
-    let judged = judged::weakest(record);
+    let judged = directions::weakest(record);
     let judged = judged.map(|text| text.replacen("weakest ", "", 1));
     let weakest = judged.or_else(|| {
         let figures = Figures::of(record, record.tests().first()?);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::judge::names::{floor_text, name_of};
 use crate::record::{DirectionSheet, Record, VerdictWord};
-use crate::units::show_gbit;
+use crate::units::Scale;
 
-use super::{compare, judged, natural, percent};
+use super::{compare, directions, judged, natural, percent};
 
 /// Reason why runs cannot be merged into one sheet.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Merged {
     conditions: Vec<String>,
     /// Statements on the extent to which each run can be signed; one line if all are alike.
     standings: Vec<String>,
-    /// The lowest figure to sign of all runs; `None` if a run has none.
+    /// Line on the lowest port direction of all runs, to sign if all of them are for signature; `None` if a run has none.
     to_sign: Option<String>,
     floor: String,
 }
@@ -118,7 +118,7 @@ impl Merged {
         let weakest = judged.min_by(|a, b| a.4.total_cmp(&b.4));
         let weakest = weakest.map_or_else(String::new, |(at, host, word, one, share)| {
             let place = format!("{at} ({host}) {word}");
-            let weakest = judged::weakest_as_text(&place, &one, share, &self.floor);
+            let weakest = directions::weakest_as_text(&place, &one, share, &self.floor);
             format!(": {weakest}")
         });
         let mut lines = vec![format!(
@@ -135,9 +135,16 @@ impl Merged {
         let width = |of: fn(&(String, Row)) -> usize| self.rows.iter().map(of).max().unwrap_or(0);
         let at_width = width(|row| row.0.len()).max(11);
         let host_width = width(|row| row.1.host.len()).max(4);
+        let directions = self
+            .rows
+            .iter()
+            .flat_map(|(_, row)| [row.send, row.receive]);
+        let rates = directions.flatten().map(|one| one.rate_bits_per_s);
+        let scale = Scale::of(rates.fold(0.0, f64::max));
+        let heads = ["send", "receive"].map(|way| format!("least {way} {}", scale.unit));
         lines.push(format!(
             "{:at_width$}  {:host_width$}  {:>24}  {:>24}",
-            "switch port", "host", "least send Gbit/s", "least receive Gbit/s"
+            "switch port", "host", heads[0], heads[1]
         ));
         let cell = |one: &Option<DirectionSheet>| match one {
             None => "-".to_owned(),
@@ -148,7 +155,7 @@ impl Merged {
                     VerdictWord::Pass | VerdictWord::NotJudged => String::new(),
                     word => format!("  {word}"),
                 };
-                format!("{}{share}{word}", show_gbit(one.rate_bits_per_s / 1e9))
+                format!("{}{share}{word}", scale.show(one.rate_bits_per_s))
             }
         };
         for (at, row) in &self.rows {
@@ -159,7 +166,7 @@ impl Merged {
                 cell(&row.receive)
             ));
         }
-        lines.extend(self.to_sign.iter().map(|text| format!("to sign: {text}")));
+        lines.extend(self.to_sign.clone());
         lines.push(judged::FIXED_WORDS.to_owned());
         lines
     }
@@ -191,7 +198,7 @@ fn standings(records: &[Record]) -> Vec<String> {
     }
 }
 
-/// The figure to sign with the lowest share of its ceiling, with the name of its run. Returns `None` if a run has no figure.
+/// Line on the port direction with the lowest share of its ceiling, with the name of its run. Returns `None` if a run has no figure.
 fn to_sign(records: &[Record]) -> Option<String> {
     let figures: Option<Vec<(f64, &Record)>> = records
         .iter()
@@ -203,8 +210,11 @@ fn to_sign(records: &[Record]) -> Option<String> {
     let (_, record) = figures?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let port = record.sheet.ports.get(record.sheet.figure?.port)?;
     let at = compare::switch_port(record, port.node)?;
-    let said = judged::to_sign(record)?;
-    Some(format!("{at}, {said} ({})", record.name()))
+    let said = directions::to_sign(record)?;
+    let mut all = records.iter();
+    let screening = all.find(|one| !directions::is_acceptance(one));
+    let name = directions::name_of_figure(screening.unwrap_or(record));
+    Some(format!("{name}: {at}, {said} ({})", record.name()))
 }
 
 /// Returns the measurement with the lower share of two measurements of a port direction.

@@ -94,7 +94,7 @@ pub fn write(record: &Record) -> String {
     let figure = record.sheet.figure;
     out.gauges(
         "pipebench_signed_bits_per_second",
-        "The figure to sign: payload one way of the weakest port direction, both directions loaded.",
+        "Payload one way of the weakest port direction, both directions loaded: of an acceptance with PASS, the figure to sign.",
         figure.map(|figure| plain(figure.rate_bits_per_s)),
     );
     out.gauges(
@@ -156,17 +156,17 @@ fn directions(
     family(
         "bits_per_second",
         "Payload one way in the test with the lowest share of the expected rate.",
-        |one| Some(one.rate_bits_per_s),
+        |one| Some(one.under_load().0),
     );
     family(
         "expected_bits_per_second",
         "Expected rate in that test.",
-        |one| one.expected_bits_per_s,
+        |one| one.under_load().1,
     );
     family(
         "ratio",
         "Share of the expected rate; only if a test should have filled the direction.",
-        |one| one.share,
+        DirectionSheet::share_under_load,
     );
 }
 

@@ -6,7 +6,9 @@ pub mod compare;
 pub(crate) mod compared;
 pub mod csv;
 mod described;
+mod directions;
 pub mod dry_run;
+mod faults;
 pub mod figures;
 pub(crate) mod format;
 pub mod header;
@@ -48,8 +50,8 @@ fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "-".to_owned())
 }
 
-/// A command line that a shell reads as these words.
-fn quoted(words: &[String]) -> String {
+/// A command line that a shell reads as these words. The crate shlex would also quote commas and equals signs, and host lists are to be readable.
+pub(crate) fn quoted(words: &[String]) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=+,./:@%".contains(letter);
     let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
         true => word.clone(),

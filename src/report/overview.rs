@@ -1,11 +1,11 @@
 //! Summary of several tests: a line per test, and the least rate that each port carried in any of them.
 
-use crate::plan::{Pattern, Purpose};
+use crate::plan::{Pattern, Profile, Purpose};
 use crate::record::{PortSheet, Record, TestRecord};
 use crate::units::{Scale, show_rate};
 
 use super::figures::Figures;
-use super::{described, judged, label_width, percent, wires, worst};
+use super::{described, directions, judged, label_width, percent, wires, worst};
 
 /// Maximum number of lines about interfaces; the record has all of them.
 const MOST_WIRES: usize = 8;
@@ -27,7 +27,7 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
             Purpose::Load | Purpose::Isolated | Purpose::Check => "",
         };
         let weakest = figures
-            .weakest_but(&|port, direction| judged::is_at_fault(record, port, direction))
+            .weakest_but(&|port, direction| directions::is_at_fault(record, port, direction))
             .map_or_else(String::new, |(port, direction, rate)| {
                 let rate = show_rate(rate * 1e9);
                 format!("; weakest {} {direction} {rate}", port.label)
@@ -56,19 +56,20 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     let cell = |one: &Option<crate::record::DirectionSheet>| match one {
         None => format!("{:<36}", "-"),
         Some(one) => {
-            let test = one.test.saturating_add(1);
+            let (rate, _, test) = one.under_load();
+            let test = test.saturating_add(1);
             let share = one
-                .share
+                .share_under_load()
                 .map(|share| format!("{}, test {test}", percent(share)));
             let share = share.unwrap_or_default();
-            let least = scale.show(one.rate_bits_per_s);
+            let least = scale.show(rate);
             let most = scale.show(one.most_bits_per_s);
             format!("{:<16}  {share:<18}", format!("{least} to {most}"))
         }
     };
     let share = |port: &&PortSheet| {
         let both = [port.send, port.receive].into_iter().flatten();
-        let shares = both.map(|one| one.share.unwrap_or(f64::INFINITY));
+        let shares = both.map(|one| one.share_under_load().unwrap_or(f64::INFINITY));
         shares.fold(f64::INFINITY, f64::min)
     };
     let (shown, more) = worst(sheet.ports.iter().collect(), share);
@@ -86,6 +87,7 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
         let (up, down) = (cell(&uplink.up), cell(&uplink.down));
         lines.push(format!("{label:width$}  {up}  {down}"));
     }
+    lines.extend(directions::limited(record));
     lines.extend(wires::of_all(record, tests).into_iter().take(MOST_WIRES));
     lines.extend(to_sign(record));
     lines
@@ -98,7 +100,8 @@ fn is_comparable(record: &Record) -> bool {
         tests.filter(|test| test.purpose == Purpose::Load)
     };
     let shifts = |test: &&crate::plan::Test| matches!(test.pattern, Pattern::Shift(_));
-    judged::is_acceptance(record)
+    let acceptance = record.plan.acceptance();
+    acceptance.is_some_and(|acceptance| acceptance.profile == Profile::Acceptance)
         && loads().any(|test| shifts(&test))
         && loads().any(|test| !shifts(&test))
 }
@@ -107,8 +110,8 @@ fn is_comparable(record: &Record) -> bool {
 fn to_sign(record: &Record) -> Vec<String> {
     let sheet = &record.sheet;
     let mut lines = Vec::new();
-    if let (Some(figure), Some(said)) = (sheet.figure, judged::to_sign(record)) {
-        let name = judged::name_of_figure(record);
+    if let (Some(figure), Some(said)) = (sheet.figure, directions::to_sign(record)) {
+        let name = directions::name_of_figure(record);
         lines.push(format!("{name}: {said} (test {})", figure.test + 1));
     }
     if let Some(contention) = sheet.contention {

@@ -13,7 +13,7 @@ use crate::units::{Scale, show_bytes, show_ns, show_rate, sum};
 use super::compare::Comparison;
 use super::figures::{self, Direction, Figures, Port};
 use super::{count, fold, grouped, label_width, of_nodes, or_dash, text_of, worst};
-use super::{described, dry_run, imb, judged, latency, linktest, overview, wires};
+use super::{described, directions, dry_run, imb, judged, latency, linktest, overview, wires};
 
 /// Most rows of a comparison below a summary.
 const ROWS: usize = 12;
@@ -81,6 +81,7 @@ fn one_test(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String
     }
     let mut lines = vec![conditions(plan), totals(test, figures)];
     lines.extend(table(record, test, figures));
+    lines.extend(directions::limited(record));
     lines.extend(links_that_limit(record, test));
     lines.extend(cpu(record, test));
     lines.push(checks(test, figures, plan));
@@ -88,8 +89,8 @@ fn one_test(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String
     let notes = notes(record, test, plan).into_iter();
     lines.extend(notes.map(|note| format!("note: {note}")));
     if record.verdict.word.is_judged() {
-        let name = judged::name_of_figure(record);
-        lines.extend(judged::to_sign(record).map(|said| format!("{name}: {said}")));
+        let name = directions::name_of_figure(record);
+        lines.extend(directions::to_sign(record).map(|said| format!("{name}: {said}")));
         lines.extend(described::line(record));
         lines.push(judged::FIXED_WORDS.to_owned());
     }
@@ -127,7 +128,7 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     if let VerdictWord::Fail | VerdictWord::Undecided | VerdictWord::HostLimited = word {
         return format!("{word}  {}", record.verdict.reason);
     }
-    if let (VerdictWord::Pass, Some(text)) = (word, judged::weakest(record)) {
+    if let (VerdictWord::Pass, Some(text)) = (word, directions::weakest(record)) {
         return format!("{word}  {scope}: {text}");
     }
     let weakest = match figures.weakest() {
@@ -156,7 +157,7 @@ fn overall(record: &Record, tests: &[&TestRecord]) -> String {
     let figures = Figures::of(record, tests[0]);
     let scope = scope(&figures, figures.ports.len());
     let scope = format!("{scope}, {}", count(tests.len(), "test"));
-    match (word, judged::weakest(record)) {
+    match (word, directions::weakest(record)) {
         (VerdictWord::Pass, Some(text)) => format!("{word}  {scope}: {text}"),
         (VerdictWord::Pass | VerdictWord::NotJudged, _) => {
             format!("{word}  {scope} ({})", record.verdict.reason)
@@ -173,7 +174,7 @@ fn accounted(record: &Record) -> Option<String> {
         return None;
     }
     let missing = record.missing.iter();
-    let never = missing.filter(|one| !judged::is_planned(record, one));
+    let never = missing.filter(|one| !directions::is_planned(record, one));
     let all = record.plan.nodes.len() + never.count();
     let several = record.plan.tests().len() > 1;
     let told = |missing: &Missing| match missing.at_ns {
@@ -188,7 +189,7 @@ fn accounted(record: &Record) -> Option<String> {
                 missing.node, missing.what
             )
         }
-        None if judged::is_planned(record, missing) => {
+        None if directions::is_planned(record, missing) => {
             let (node, what, test) = (&missing.node, &missing.what, missing.test + 1);
             format!("{node} took no part from test {test} on ({what})")
         }
@@ -299,7 +300,7 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
         let own = own.map_or_else(String::new, |seconds| format!("  {seconds:>11.3}"));
         // Empty if no port has a ceiling, blank if only this direction has no share of what was expected.
         let share = |links: usize, direction| {
-            let share = judged::share(record, port, direction, test);
+            let share = directions::share(record, port, direction, test);
             match (known, share.filter(|_| links > 0)) {
                 (false, _) => String::new(),
                 (true, None) => "         ".to_owned(),
@@ -466,17 +467,6 @@ fn cpu(record: &Record, test: &TestRecord) -> Option<String> {
 
 fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut hosts = record.hosts.iter();
-    let has_bbr = hosts.any(|host| host.facts.congestion.starts_with("bbr"));
-    let tcp = test.links.iter().any(|link| link.kind.has_tcp_info());
-    let used = plan.sockets.congestion.as_deref();
-    if tcp && used.map_or(has_bbr, |name| name.starts_with("bbr")) {
-        notes.push(
-            "the congestion control is bbr: without losses it costs 2 to 4 times the CPU, and it may leave healthy ports unfilled \
-             (try --congestion reno)"
-                .to_owned(),
-        );
-    }
     notes.extend(lacks_of_reserved_pages(record, plan));
     notes.extend(wires::short_paths(record, test));
     if record.verdict.word == VerdictWord::NotJudged {

@@ -44,17 +44,26 @@ pub(super) fn tiles(one: &LatencyRecord) -> Markup {
     }
 }
 
-/// The sections on cables, if any were measured.
-pub(super) fn sections(record: &Record, plan: &Latency, one: &LatencyRecord) -> Markup {
-    html! {
-        @if !latency::ranked(one).is_empty() { (map(one)) (slowest(one)) }
-        @if !one.cables.is_empty() {
+/// The sections on cables, each with its name, if any were measured.
+pub(super) fn sections(
+    record: &Record,
+    plan: &Latency,
+    one: &LatencyRecord,
+) -> Vec<(&'static str, Markup)> {
+    let mut sections = Vec::new();
+    if !latency::ranked(one).is_empty() {
+        sections.extend([("cables", map(one)), ("slowest cables", slowest(one))]);
+    }
+    if !one.cables.is_empty() {
+        let measured = html! {
             section #latencies {
                 h2 { "What was measured" }
                 dl { @for (name, value) in described(record, plan, one) { dt { (name) } dd { (value) } } }
             }
-        }
+        };
+        sections.push(("measurement", measured));
     }
+    sections
 }
 
 /// Every cable as a cell, class by class, coloured by the median of its class divided by its own latency.

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::plan::Purpose;
 use crate::record::{Record, Second, TestRecord};
-use crate::units::{SECOND_NS, gbit_per_s, show_gbit};
+use crate::units::{SECOND_NS, Scale, gbit_per_s};
 use numbers::spread::Spread;
 
 use super::svg::{at, below, grid, path};
@@ -79,6 +79,7 @@ impl Course {
         let x = |place: f64| LEFT + place * across;
         let y = |rate: f64| HEIGHT - BELOW - rate / top * (HEIGHT - BELOW - 8.0);
         let lines = [0.0, 0.25, 0.5, 0.75, 1.0].map(|part| part * top / 1.08);
+        let scale = Scale::of(top * 1e9);
         let mut begins = 0;
         let parts: Vec<(f64, &Part)> = self
             .tests
@@ -105,12 +106,12 @@ impl Course {
                 h2 { "Rate over time" }
                 p .note {
                     "What ports received, per " @if self.stretch_s == 1 { "second" } @else { (self.stretch_s) " seconds" }
-                    ": from the lowest to the highest port, the line is the median. Gbit/s of payload."
+                    ": from the lowest to the highest port, the line is the median. Payload in " (scale.unit) "."
                 }
                 div .wide tabindex="0" {
                     svg .course role="img" aria-label="rates of ports over time" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
                         @for rate in lines {
-                            (grid(LEFT, WIDTH, y(rate), &show_gbit(rate)))
+                            (grid(LEFT, WIDTH, y(rate), &scale.show(rate * 1e9)))
                         }
                         @for (begin, (number, name, points)) in &parts {
                             path .band d=(band(*begin, points)) { title { "test " (number) ", " (name) } }

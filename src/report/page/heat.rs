@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::judge::view::View;
 use crate::record::Record;
-use crate::units::show_gbit;
+use crate::units::{Scale, show_rate};
 
 /// Maximum number of ports for which cells show their figures.
 const FIGURES_TO: usize = 12;
@@ -108,13 +108,20 @@ impl Heat {
         }
     }
 
+    /// The unit of the figures in cells.
+    fn scale(&self) -> Scale {
+        let rates = self.cells.values().map(|cell| cell.rate);
+        Scale::of(rates.fold(0.0, f64::max))
+    }
+
     fn note(&self) -> String {
+        let unit = self.scale().unit;
         let (relative, single) = match self.kind {
             Kind::Ports { relative, single } => (relative, single),
             Kind::Ranks { both } => {
                 let count = if both { ", both ways together" } else { "" };
                 return format!(
-                    "Rows start, columns are their partners; Gbit/s{count}, and the median time of all links divided by that of the link."
+                    "Rows start, columns are their partners; {unit}{count}, and the median time of all links divided by that of the link."
                 );
             }
         };
@@ -128,7 +135,11 @@ impl Heat {
             true => "of the best pair (port speeds are unknown)",
             false => "of the expected rate",
         };
-        format!("Rows send, columns receive; {what}; share {of}.")
+        let rates = match self.labels.len() <= FIGURES_TO {
+            true => format!("{unit}, and the "),
+            false => String::new(),
+        };
+        format!("Rows send, columns receive; {what}; {rates}share {of}.")
     }
 
     fn legend(&self) -> Markup {
@@ -191,6 +202,7 @@ impl Heat {
 
     fn cells(&self) -> Markup {
         let figures = self.labels.len() <= FIGURES_TO;
+        let scale = self.scale();
         html! {
             @for ((from, to), cell) in &self.cells {
                 rect class={ "c" (class_of(cell.share)) } x=(to) y=(from) width="1" height="1" {
@@ -198,7 +210,7 @@ impl Heat {
                 }
                 @if figures {
                     text class={ "in c" (class_of(cell.share)) } x=(format!("{:.2}", *to as f64 + 0.5)) y=(format!("{:.2}", *from as f64 + 0.48)) text-anchor="middle" {
-                        (show_gbit(cell.rate / 1e9))
+                        (scale.show(cell.rate))
                     }
                     text class={ "in c" (class_of(cell.share)) } x=(format!("{:.2}", *to as f64 + 0.5)) y=(format!("{:.2}", *from as f64 + 0.76)) text-anchor="middle" {
                         (format!("{:.0} %", cell.share * 100.0))
@@ -214,10 +226,10 @@ impl Heat {
             Kind::Ranks { .. } => "step",
         };
         format!(
-            "{} to {}: {} Gbit/s, {:.1} % ({place} {})",
+            "{} to {}: {}, {:.1} % ({place} {})",
             self.labels[from],
             self.labels[to],
-            show_gbit(cell.rate / 1e9),
+            show_rate(cell.rate),
             cell.share * 100.0,
             cell.test.saturating_add(1)
         )

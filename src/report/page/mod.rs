@@ -23,7 +23,7 @@ use crate::units::{show_rate, show_utc};
 
 use super::compare::Comparison;
 use super::linktest::figures::Figures as Links;
-use super::{count, judged, percent};
+use super::{count, directions, judged, percent};
 use course::Course;
 use heat::Heat;
 
@@ -44,6 +44,7 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
                 main {
                     (verdict(record))
                     (tiles(record))
+                    @if let Some(text) = judged::above(record) { p .note { "Note: " (text) "." } }
                     (contents(&sections))
                     @for (_, section) in &sections { (section) }
                     @if is_to_sign(record) { (signatures()) }
@@ -62,7 +63,10 @@ fn sections(
     beside: &[Record],
 ) -> Vec<(&'static str, Markup)> {
     let measured = match record.measured() {
-        Measured::Acceptance(..) => html! { (result::section(record)) (Heat::of(record).draw()) },
+        Measured::Acceptance(..) => vec![
+            ("result", result::section(record)),
+            ("pairs", Heat::of(record).draw()),
+        ],
         Measured::Linktest(plan, linktest) => ranks::sections(&Links::of(record, plan, linktest)),
         Measured::Latency(plan, latency) => cables::sections(record, plan, latency),
         Measured::Imb(plan, imb) => patterns::sections(record, plan, imb, beside),
@@ -72,9 +76,11 @@ fn sections(
         false => html! {},
     };
     let mut sections = vec![
-        ("faults", evidence::section(record)),
+        ("findings", evidence::section(record)),
         ("ports", tables::worst(record)),
-        ("result", measured),
+    ];
+    sections.extend(measured);
+    sections.extend([
         ("uplinks", tables::uplinks(record)),
         ("interfaces", tables::wires(record)),
         ("rate over time", Course::of(record).draw()),
@@ -84,7 +90,7 @@ fn sections(
         ("not judged", excluded),
         ("tests", tables::tests(record)),
         ("conditions", tables::conditions(record)),
-    ];
+    ]);
     sections.retain(|(_, section)| !section.0.is_empty());
     sections
 }
@@ -92,7 +98,7 @@ fn sections(
 /// A line of links to the sections, on pages that are long.
 fn contents(sections: &[(&str, Markup)]) -> Markup {
     /// Number of sections from which a page is long.
-    const MANY: usize = 6;
+    const MANY: usize = 4;
     let id = |section: &Markup| {
         let id = section.0.split_once("<section id=\"")?.1;
         Some(id.split_once('"')?.0.to_owned())
@@ -111,7 +117,7 @@ fn contents(sections: &[(&str, Markup)]) -> Markup {
 /// True if the page is one to sign: an acceptance that passed or failed.
 fn is_to_sign(record: &Record) -> bool {
     let word = record.verdict.word;
-    judged::is_acceptance(record) && matches!(word, VerdictWord::Pass | VerdictWord::Fail)
+    directions::is_acceptance(record) && matches!(word, VerdictWord::Pass | VerdictWord::Fail)
 }
 
 /// The HTML head elements of every page.
@@ -154,7 +160,7 @@ fn tiles(record: &Record) -> Markup {
     let figure = record.sheet.figure;
     html! {
         ul .tiles {
-            @if let Some(loaded) = judged::loaded(record).filter(|_| is_of_ports(record)) {
+            @if let Some(loaded) = directions::loaded(record).filter(|_| is_of_ports(record)) {
                 li {
                     b { (loaded.ports) " of " (loaded.named) }
                     span { "ports loaded both ways" @if let Some(ports) = record.plan.site.as_ref().and_then(|site| site.ports) { "; the switch has " (ports) } }
@@ -163,16 +169,16 @@ fn tiles(record: &Record) -> Markup {
                     li { b { (percent(share)) } span { "lowest best-case port rate, % of ceiling" } }
                 }
             }
-            @if let (Some(figure), Some(said)) = (figure, judged::to_sign(record)) {
+            @if let (Some(figure), Some(said)) = (figure, directions::to_sign(record)) {
                 li {
                     b { (show_rate(figure.rate_bits_per_s)) }
-                    span { (judged::name_of_figure(record)) ": " (said) }
+                    span { (directions::name_of_figure(record)) ": " (said) }
                 }
             }
             @if let Some(contention) = record.sheet.contention {
                 li {
                     b { (percent(contention.share)) }
-                    span { "rate of " (record.sheet.label(contention.port)) " with all links at once, relative to one at a time" }
+                    span { "rate of " (record.sheet.label(contention.port)) @if contention.sends { " send" } @else { " receive" } " with all links at once, relative to one at a time" }
                 }
             }
             @match record.measured() {
@@ -197,5 +203,102 @@ fn signatures() -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::json;
+
+    const ACCEPTANCE: &str = include_str!("../../../tests/golden/acceptance/record.json");
+    const BACKPLANE: &str = include_str!("../../../tests/golden/backplane/record.json");
+    const LATENCY: &str = include_str!("../../../tests/golden/latency/record.json");
+    const LINKTEST: &str = include_str!("../../../tests/golden/linktest/record.json");
+    const LOSSES: &str = include_str!("../../../tests/golden/losses/record.json");
+    const PATTERNS: &str = include_str!("../../../tests/golden/patterns/record.json");
+    const SLOW_PAIR: &str = include_str!("../../../tests/golden/slow-pair/record.json");
+
+    fn page_of(text: &str) -> String {
+        write(&json::read(text).unwrap(), None, &[])
+    }
+
+    /// The section of a page with this id.
+    fn section<'a>(page: &'a str, id: &str) -> &'a str {
+        let begins = format!("<section id=\"{id}\">");
+        let (_, rest) = page.split_once(begins.as_str()).unwrap();
+        rest.split_once("</section>").unwrap().0
+    }
+
+    /// Symptom: "FAIL n2->n4" above eight rows with PASS.
+    #[test]
+    fn what_is_at_fault_stands_in_the_first_row() {
+        let all = [
+            (SLOW_PAIR, "n2-&gt;n4"),
+            (BACKPLANE, "the switch: all 4 ports together"),
+            (LINKTEST, "n2"),
+            (LOSSES, "n3"),
+        ];
+        for (text, name) in all {
+            let page = page_of(text);
+            let (_, rows) = section(&page, "worst").split_once("<tbody>").unwrap();
+            let first = rows.split("</tr>").next().unwrap();
+            assert!(first.contains(&format!("<td>{name}</td>")), "{first}");
+            assert!(first.contains("<td>FAIL"), "{first}");
+        }
+    }
+
+    /// Symptom: five retests of a backplane, all of them healthy, and not the one that proves it.
+    #[test]
+    fn the_retest_that_proves_a_fault_of_many_ports_is_in_its_table() {
+        let page = page_of(BACKPLANE);
+        let faults = section(&page, "faults");
+        for part in ["4 of its links together", "expected, Mbit/s", ">458.6<"] {
+            assert!(faults.contains(part), "{part}: {faults}");
+        }
+    }
+
+    /// Symptom: "1 chosen link" in ten rows.
+    #[test]
+    fn a_retest_of_one_link_names_it() {
+        let page = page_of(SLOW_PAIR);
+        let tests = section(&page, "tests");
+        assert!(tests.contains("n2-&gt;n4, 2 phases"), "{tests}");
+        assert!(!tests.contains("chosen"), "{tests}");
+    }
+
+    #[test]
+    fn a_page_of_every_kind_has_its_contents_and_folds_hosts_and_options() {
+        for text in [ACCEPTANCE, LINKTEST, LATENCY, PATTERNS] {
+            let page = page_of(text);
+            assert!(page.contains("<nav aria-label=\"Contents\">"), "{page}");
+            let hosts = section(&page, "hosts");
+            assert_eq!(hosts.matches("<tr>").count(), 2, "{hosts}");
+            assert!(hosts.contains("<td>n[1-"), "{hosts}");
+            assert!(section(&page, "conditions").contains(" in effect</summary>"));
+        }
+    }
+
+    #[test]
+    fn only_an_acceptance_that_passed_or_failed_has_lines_to_sign() {
+        let mut record = json::read(ACCEPTANCE).unwrap();
+        let is_signed = |record: &Record| {
+            let page = write(record, None, &[]);
+            page.contains("<section id=\"signatures\">")
+        };
+        assert!(is_signed(&record));
+        record.verdict.word = VerdictWord::Undecided;
+        assert!(!is_signed(&record));
+        // This one was shortened.
+        assert!(!is_signed(&json::read(LOSSES).unwrap()));
+    }
+
+    /// Symptom: "0.0891 Gbit/s" in the cells of a map beside "89.15 Mbit/s".
+    #[test]
+    fn a_page_has_one_unit_for_the_rates_of_its_ports() {
+        let page = page_of(SLOW_PAIR);
+        assert!(section(&page, "pairs").contains("Mbit/s, and the share of the expected rate"));
+        let (_, shown) = page.split_once("<body>").unwrap();
+        assert!(!shown.contains("Gbit/s"), "{shown}");
     }
 }

@@ -34,15 +34,20 @@ const LETTERS: [&str; MOST_BESIDE + 1] = ["A", "B", "C", "D", "E", "F"];
 /// Maximum number of runs beside this one: more could not be distinguished.
 pub const MOST_BESIDE: usize = 5;
 
-/// The sections on patterns: curves, spreads and tables.
-pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[Record]) -> Markup {
+/// The sections on patterns, each with its name: curves with spreads, and tables.
+pub(super) fn sections(
+    record: &Record,
+    plan: &Imb,
+    job: &ImbRecord,
+    beside: &[Record],
+) -> Vec<(&'static str, Markup)> {
     let others = beside.iter().map(of_patterns);
     let runs: Vec<Option<(&Imb, &ImbRecord)>> = std::iter::once(Some((plan, job)))
         .chain(others)
         .take(LETTERS.len())
         .collect();
     let benchmarks = each_once(job.tables.iter().map(|table| table.table.benchmark));
-    html! {
+    let curves = html! {
         section #patterns {
             h2 { "Times and throughput over the length of messages" }
             p { "Messages went over " (said_of(plan, record)) "." }
@@ -57,8 +62,11 @@ pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[R
             }
             @for benchmark in benchmarks { (of_benchmark(&runs, benchmark)) }
         }
+    };
+    let printed = html! {
         section #printed { h2 { "Tables" } div .wide tabindex="0" { pre { (imb::tables(plan, job)) } } }
-    }
+    };
+    vec![("curves", curves), ("tables", printed)]
 }
 
 /// The tiles for the first screen: the number of tables and of ranks.

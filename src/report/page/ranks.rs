@@ -40,26 +40,29 @@ pub(super) fn tiles(record: &Record, figures: &Figures<'_>) -> Markup {
     }
 }
 
-/// The sections on links.
-pub(super) fn sections(figures: &Figures<'_>) -> Markup {
+/// The sections on links, each with its name.
+pub(super) fn sections(figures: &Figures<'_>) -> Vec<(&'static str, Markup)> {
     let Some((middle, _)) = usual(&figures.means()) else {
-        return html! {};
+        return Vec::new();
     };
     let shares: Vec<f64> = figures
         .links
         .iter()
         .map(|link| middle / link.mean_s)
         .collect();
-    html! {
-        (heat(figures, middle).draw())
+    let links = html! {
         section #links {
             h2 { "Distribution of links" }
             @if shares.len() > 2 { (spread::bars(&shares, "links", "share of the median")) }
             p .note { "The share is the median time of all links divided by that of the link." }
             dl { @for (name, value) in described(figures) { dt { (name) } dd { (value) } } }
         }
-        (slowest(figures))
-    }
+    };
+    vec![
+        ("links", heat(figures, middle).draw()),
+        ("distribution of links", links),
+        ("slowest links", slowest(figures)),
+    ]
 }
 
 /// The map of links with the mean of all rounds. `middle` is the median time of links, in seconds.
@@ -159,7 +162,7 @@ fn slowest(figures: &Figures<'_>) -> Markup {
     html! {
         section #slowest {
             h2 { "The slowest links" }
-            (table(html! { th { "from" } th { "to" } th .number { "time" } th .number { "bandwidth" } th .number { "median message" } th .number { "99 % of messages" } th .number { "alone" } }, html! {
+            (table(html! { th { "from" } th { "to" } th .number { "time" } th .number { "bandwidth" } th .number { "median message" } th .number { "99 % of messages" } th .number { "time in isolation" } }, html! {
                 @for link in links.into_iter().take(WORST) {
                     @let spread = link.times.last().and_then(|time| time.spread);
                     tr {

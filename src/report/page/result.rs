@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::record::{Record, TestRecord};
 use crate::report::figures::{Figures, Port};
-use crate::report::{judged, or_dash};
+use crate::report::{directions, or_dash};
 use crate::units::Scale;
 
 use super::heat::{Cell, Heat, Kind};
@@ -50,7 +50,7 @@ fn ports(record: &Record, test: &TestRecord, figures: &Figures, tests: usize) ->
         true => ("Ports", "port"),
         false => ("Nodes on one host", "node"),
     };
-    let number = judged::number(record, test.test).filter(|_| tests > 1);
+    let number = directions::number(record, test.test).filter(|_| tests > 1);
     let more = rows.len().saturating_sub(ROWS);
     html! {
         section #result {

@@ -4,87 +4,134 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::judge::names::floor_in_full;
+use crate::judge::names::{floor_in_full, name_of};
 use crate::judge::view::View;
-use crate::plan::Purpose;
+use crate::plan::{Pattern, Purpose};
 use crate::record::{
-    Culprit, DirectionSheet, HostRecord, InterfaceCounters, Outcome, PortSheet, Record, TestRecord,
-    VerdictWord,
+    Culprit, DirectionSheet, FaultSheet, HostRecord, InterfaceCounters, Outcome, PortSheet, Record,
+    TestRecord, VerdictWord,
 };
-use crate::units::{Scale, show_gbit, show_ns, sum};
+use crate::units::{Scale, show_ns, show_rate, sum};
 
 use crate::report::compare::Comparison;
 use crate::report::figures::{Figures, Port};
 use crate::report::wires as interfaces;
-use crate::report::{count, fold, grouped, header, judged, or_dash, percent, preflight, quoted};
+use crate::report::{
+    count, directions, fold, grouped, header, judged, or_dash, percent, preflight, quoted,
+};
 
 use super::table::table;
 
 /// Maximum number of rows in tables that show only the worst.
 const WORST: usize = 10;
 
-/// The worst port directions, with their rates under load and alone.
+/// The worst port directions, with their rates under load and alone. What is at fault and is no port direction comes first.
 pub(super) fn worst(record: &Record) -> Markup {
+    let sheet = &record.sheet;
     let mut rows: Vec<(usize, bool, &PortSheet, DirectionSheet)> = Vec::new();
-    for (number, port) in record.sheet.ports.iter().enumerate() {
+    for (number, port) in sheet.ports.iter().enumerate() {
         rows.extend(port.send.map(|one| (number, true, port, one)));
         rows.extend(port.receive.map(|one| (number, false, port, one)));
     }
     if rows.is_empty() {
         return html! {};
     }
-    let key = |one: &DirectionSheet| one.share.unwrap_or(f64::INFINITY);
+    let rank = |one: &DirectionSheet| match one.word {
+        VerdictWord::Fail => 0,
+        VerdictWord::Undecided => 1,
+        VerdictWord::HostLimited => 2,
+        _ => 3,
+    };
+    let key = |one: &DirectionSheet| one.share_under_load().unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| {
         let shares = key(&a.3).total_cmp(&key(&b.3));
-        shares.then(a.3.rate_bits_per_s.total_cmp(&b.3.rate_bits_per_s))
+        let rates = a.3.rate_bits_per_s.total_cmp(&b.3.rate_bits_per_s);
+        rank(&a.3).cmp(&rank(&b.3)).then(shares).then(rates)
     });
     let all = rows.len();
     rows.truncate(WORST);
     let alone = alone(record);
+    let is_elsewhere = |fault: &&FaultSheet| {
+        let of_port = matches!(fault.culprit, Culprit::Send(_) | Culprit::Receive(_));
+        !of_port && !fault.kind.is_of_losses()
+    };
+    let elsewhere = sheet.faults.iter().filter(is_elsewhere).take(WORST);
+    let elsewhere: Vec<FaultRow> = elsewhere.map(|fault| FaultRow::of(record, fault)).collect();
     let most = rows.iter().map(|(.., one)| one.most_bits_per_s);
+    let most = most.chain(elsewhere.iter().map(|fault| fault.expected));
     let scale = Scale::of(most.fold(0.0, f64::max));
-    let is_above = rows
-        .iter()
-        .any(|(.., one)| one.share.is_some_and(|share| share > 1.005));
-    let pairs = record
-        .sheet
-        .faults
-        .iter()
-        .filter_map(|fault| match fault.culprit {
-            Culprit::Pair(from, to) => Some((from, to, fault)),
-            _ => None,
-        });
-    let pairs: Vec<_> = pairs.collect();
+    let rate = |rate: Option<f64>| rate.map_or_else(String::new, |rate| scale.show(rate));
+    let number = |test: usize| directions::number(record, test);
+    let culprit = |port: usize, sends: bool| match sends {
+        true => Culprit::Send(port),
+        false => Culprit::Receive(port),
+    };
     html! {
         section #worst {
             h2 { @if all > WORST { "The " (WORST) " worst of " (all) " port directions" } @else { "Port directions, worst first" } }
             (table(html! {
                 th { "port" } th { "direction" } th .number { (scale.unit) } th .number { "expected, " (scale.unit) } th .number { "share of expected" } th .number { "test" } th .number { "most, " (scale.unit) } th .number title="the highest rate in retests, in which a port carries at most one link each way" { "in isolation, " (scale.unit) } th { "verdict" }
             }, html! {
-                @for (from, to, fault) in &pairs {
+                @for fault in &elsewhere {
                     tr {
-                        td { (record.sheet.label(*from)) "->" (record.sheet.label(*to)) }
-                        td { "pair" }
-                        td .number { (scale.show(fault.rate_bits_per_s)) }
-                        td {} td .number { (percent(fault.share)) } td {} td {} td {}
+                        td { (fault.name) }
+                        td { (fault.what) }
+                        td .number { (scale.show(fault.rate)) }
+                        td .number { (scale.show(fault.expected)) }
+                        td .number { (percent(fault.share)) }
+                        td {} td {}
+                        td .number { (rate(fault.alone)) }
                         td data-word=(fault.word) { (fault.word) }
                     }
                 }
-                @for (number, sends, port, one) in &rows {
+                @for (port, sends, sheet, one) in &rows {
+                    @let (loaded, expected, test) = one.under_load();
                     tr {
-                        td { (port.label) }
+                        td { (sheet.label) }
                         td { @if *sends { "send" } @else { "receive" } }
-                        td .number { (scale.show(one.rate_bits_per_s)) }
-                        td .number { (one.expected_bits_per_s.map_or_else(String::new, |rate| scale.show(rate))) }
-                        td .number { (one.share.map_or_else(String::new, percent)) }
-                        td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
+                        td .number { (scale.show(loaded)) }
+                        td .number { (rate(expected)) }
+                        td .number { (one.share_under_load().map_or_else(String::new, percent)) }
+                        td .number { @if let Some(number) = number(test) { (number) } }
                         td .number { (scale.show(one.most_bits_per_s)) }
-                        td .number { @if let Some(rate) = alone.get(&(*number, *sends)) { (scale.show(*rate)) } }
-                        td data-word=(one.word) { (one.word) }
+                        td .number { (rate(alone.get(&(*port, *sends)).copied())) }
+                        td data-word=(one.word) { (directions::word(record, &culprit(*port, *sends), one)) }
                     }
                 }
             }))
-            @if is_above { p .note { "A share above 100 % is a burst at the edges of the window, or a limiter that lets bursts pass." } }
+        }
+    }
+}
+
+/// Row of a fault that is no port direction.
+struct FaultRow {
+    name: String,
+    /// What it is, where the name does not say so.
+    what: &'static str,
+    word: VerdictWord,
+    rate: f64,
+    expected: f64,
+    share: f64,
+    /// Rate of all of it in a retest with no other load, in bits per second.
+    alone: Option<f64>,
+}
+
+impl FaultRow {
+    fn of(record: &Record, fault: &FaultSheet) -> Self {
+        let together = fault.steps.last().map(|step| step.rate_bits_per_s);
+        let single = fault.direct_evidence().filter(|one| one.width == 1);
+        let single = single.map(|one| one.rate_bits_per_s).reduce(f64::max);
+        Self {
+            name: name_of(&record.plan, &record.sheet, fault),
+            what: match fault.culprit {
+                Culprit::Pair(..) => "pair",
+                _ => "",
+            },
+            word: fault.word,
+            rate: fault.rate_bits_per_s,
+            expected: fault.rate_bits_per_s / fault.share.max(1e-9),
+            share: fault.share,
+            alone: together.or(single),
         }
     }
 }
@@ -118,22 +165,29 @@ fn alone(record: &Record) -> BTreeMap<(usize, bool), f64> {
 
 /// Rates of the uplinks of groups whose speed is known.
 pub(super) fn uplinks(record: &Record) -> Markup {
-    let rows = record.sheet.uplinks.iter().flat_map(|uplink| {
-        let both = [(uplink.up, "out"), (uplink.down, "in")];
-        both.map(|(one, way)| Some((uplink.group.as_str(), way, one?)))
+    let rows = record.sheet.uplinks.iter().enumerate();
+    let rows = rows.flat_map(|(number, uplink)| {
+        let both = [
+            (Culprit::Up(number), "out", uplink.up),
+            (Culprit::Down(number), "in", uplink.down),
+        ];
+        both.map(|(culprit, way, one)| Some((uplink.group.as_str(), culprit, way, one?)))
     });
     let rows: Vec<_> = rows.flatten().collect();
+    let most = rows.iter().map(|(.., one)| one.most_bits_per_s);
+    let scale = Scale::of(most.fold(0.0, f64::max));
     html! {
         @if !rows.is_empty() {
             section #uplinks {
                 h2 { "Uplinks" }
-                (table(html! { th { "group" } th { "direction" } th { "verdict" } th .number { "least, Gbit/s" } th .number { "of the expected" } th .number { "most, Gbit/s" } }, html! {
-                    @for (group, way, one) in rows {
+                (table(html! { th { "group" } th { "direction" } th .number { "least, " (scale.unit) } th .number { "share of expected" } th .number { "most, " (scale.unit) } th { "verdict" } }, html! {
+                    @for (group, culprit, way, one) in &rows {
                         tr {
-                            td { (group) } td { (way) } td data-word=(one.word) { (one.word) }
-                            td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
-                            td .number { @if let Some(share) = one.share { (percent(share)) } }
-                            td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
+                            td { (group) } td { (way) }
+                            td .number { (scale.show(one.under_load().0)) }
+                            td .number { @if let Some(share) = one.share_under_load() { (percent(share)) } }
+                            td .number { (scale.show(one.most_bits_per_s)) }
+                            td data-word=(one.word) { (directions::word(record, culprit, one)) }
                         }
                     }
                 }))
@@ -175,24 +229,26 @@ pub(super) fn baseline(comparison: Option<&Comparison>) -> Markup {
 
 /// Figures before and now, in at most `most` rows.
 pub fn changes(comparison: &Comparison, most: usize) -> Markup {
-    let measure = comparison.measure;
-    let cell = |figure: Option<f64>| figure.map_or_else(String::new, |one| measure.show(one));
+    let (measure, largest) = (comparison.measure, comparison.largest());
+    let unit = measure.unit(largest);
+    let show = |one| measure.show(one, largest);
+    let cell = |figure: Option<f64>| figure.map_or_else(String::new, show);
     html! {
-        (table(html! { th { (comparison.of) } th .number { "before, " (measure.unit()) } th .number { "now, " (measure.unit()) } th .number { "change" } }, html! {
+        (table(html! { th { (comparison.of) } th .number { "before, " (unit) } th .number { "now, " (unit) } th .number { "change" } }, html! {
             @for row in comparison.rows.iter().take(most) {
                 tr {
                     td { (row.name) }
                     td .number { (cell(row.before)) }
                     td .number { (cell(row.now)) }
-                    td .number { (row.change().map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0))) }
+                    td .number { (row.shown_change().unwrap_or_default()) }
                 }
             }
         }))
     }
 }
 
-/// Facts of hosts that have a row in common: data ports, place, processors, software, and the way to them.
-type HostFacts = [String; 5];
+/// Facts of hosts that have a row in common: data ports, switch, group, processors, software, and the way to them.
+type HostFacts = [String; 6];
 
 /// True if a counter of errors of a node is not zero: its host has its own row.
 fn has_errors(record: &Record, node: usize) -> bool {
@@ -211,11 +267,10 @@ fn host_facts(record: &Record, node: usize, host: &HostRecord) -> HostFacts {
     let rails = host.rails.iter();
     let ports: Vec<String> = rails.map(|rail| header::port(host, rail)).collect();
     let spec = &record.plan.nodes[node];
-    let at = [&spec.switch, &spec.switch_port, &spec.group];
-    let at: Vec<&str> = at.into_iter().flatten().map(String::as_str).collect();
     [
         ports.join(", "),
-        at.join(" "),
+        spec.switch.clone().unwrap_or_default(),
+        spec.group.clone().unwrap_or_default(),
         format!("{} x {}", host.facts.cores, host.facts.cpu),
         format!("{}, {}", host.facts.kernel, host.facts.congestion),
         host.transport.clone(),
@@ -261,12 +316,23 @@ pub(super) fn hosts(record: &Record) -> Markup {
             let all = interfaces().filter_map(|(_, all)| of(all));
             all.reduce(u64::saturating_add).map(|sum| sum.to_string())
         };
-        let [ports, at, processors, software, transport] = facts.clone();
+        let [ports, switch, group, processors, software, transport] = facts.clone();
         let text = |text: String| Some(text).filter(|text| !text.is_empty());
+        // Every host has its own port.
+        let at = nodes.iter().filter_map(|node| {
+            let spec = &record.plan.nodes[*node];
+            let port = spec.switch_port.as_ref()?;
+            Some(match nodes.len() {
+                1 => port.clone(),
+                _ => format!("{} {port}", spec.label),
+            })
+        });
+        let at = [switch, at.collect::<Vec<_>>().join(", "), group];
+        let at: Vec<String> = at.into_iter().filter_map(text).collect();
         [
             text(fold(&names)),
             text(ports),
-            text(at),
+            text(at.join(" ")),
             text(processors),
             text(software),
             text(transport),
@@ -325,15 +391,24 @@ const HOST_FACTS: usize = 6;
 /// Named nodes and port directions that were not judged, and the sheet's remarks.
 pub(super) fn excluded(record: &Record) -> Markup {
     let directions = record.sheet.directions();
-    let open: Vec<(&PortSheet, &str, DirectionSheet)> = directions
-        .filter(|(_, _, one)| matches!(one.word, VerdictWord::NotJudged | VerdictWord::HostLimited))
-        .collect();
-    let unloaded: Vec<&PortSheet> = record
-        .sheet
-        .ports
-        .iter()
-        .filter(|port| port.send.is_none() && port.receive.is_none())
-        .collect();
+    let open = directions
+        .filter(|(.., one)| matches!(one.word, VerdictWord::NotJudged | VerdictWord::HostLimited));
+    let open = grouped(open.map(|(port, way, one)| {
+        let label = (port.label.clone(), one.most_bits_per_s);
+        ((way, one.word.to_string()), label)
+    }));
+    let unloaded = record.sheet.ports.iter();
+    let unloaded = unloaded.filter(|port| port.send.is_none() && port.receive.is_none());
+    let unloaded: Vec<String> = unloaded.map(|port| port.label.clone()).collect();
+    let proven = |ports: &[(String, f64)]| {
+        let least = ports.iter().map(|(_, most)| *most).reduce(f64::min);
+        let more = if ports.len() > 1 { " or more" } else { "" };
+        format!("{}{more}", show_rate(least.unwrap_or(0.0)))
+    };
+    let labels = |ports: &[(String, f64)]| {
+        let labels: Vec<String> = ports.iter().map(|(label, _)| label.clone()).collect();
+        fold(&labels)
+    };
     let remarks = &record.sheet.remarks;
     if record.missing.is_empty() && open.is_empty() && unloaded.is_empty() && remarks.is_empty() {
         return html! {};
@@ -343,9 +418,9 @@ pub(super) fn excluded(record: &Record) -> Markup {
             h2 { "Not judged" }
             ul {
                 @for one in &record.missing { li { (one.node) ": " (one.what) } }
-                @for port in unloaded { li { (port.label) ": it carried no traffic that can be judged" } }
-                @for (port, direction, one) in open {
-                    li { (port.label) " " (direction) ": " (one.word) ", proven up to " (show_gbit(one.most_bits_per_s / 1e9)) " Gbit/s" }
+                @if !unloaded.is_empty() { li { (fold(&unloaded)) ": no traffic that can be judged" } }
+                @for ((direction, word), ports) in &open {
+                    li { (labels(ports)) " " (direction) ": " (word) ", proven up to " (proven(ports)) }
                 }
                 @for remark in remarks { li { (remark) } }
             }
@@ -355,13 +430,22 @@ pub(super) fn excluded(record: &Record) -> Markup {
 
 /// Every test with its weakest port.
 pub(super) fn tests(record: &Record) -> Markup {
-    let row = |test: &TestRecord| {
+    let tests: Vec<(&TestRecord, Figures)> = record
+        .tests()
+        .iter()
+        .map(|test| (test, Figures::of(record, test)))
+        .collect();
+    if tests.is_empty() {
+        return html! {};
+    }
+    let most = tests.iter().map(|(_, figures)| figures.total_gbit_per_s);
+    let scale = Scale::of(most.fold(0.0, f64::max) * 1e9);
+    let row = |test: &TestRecord, figures: &Figures| {
         let plan = &record.plan.tests()[test.test];
-        let figures = Figures::of(record, test);
-        let known = |port: &Port, direction| judged::is_at_fault(record, port, direction);
+        let known = |port: &Port, direction| directions::is_at_fault(record, port, direction);
         let weakest = figures.weakest_but(&known);
         let weakest = weakest.map(|(port, direction, rate)| {
-            format!("{} {direction} {}", port.label, show_gbit(rate))
+            format!("{} {direction} {}", port.label, show_rate(rate * 1e9))
         });
         let purpose = match plan.purpose {
             Purpose::Load => "load",
@@ -373,10 +457,10 @@ pub(super) fn tests(record: &Record) -> Markup {
         html! {
             tr {
                 td .number { (test.test + 1) }
-                td { (plan.pattern) ", " (plan.phases) " phases" }
+                td { (links(record, &plan.pattern)) ", " (plan.phases) " phases" }
                 td { (purpose) }
                 td .number { (length.unwrap_or_default()) }
-                td .number { (show_gbit(figures.total_gbit_per_s)) }
+                td .number { (scale.show(figures.total_gbit_per_s * 1e9)) }
                 td { (weakest.unwrap_or_default()) }
                 td { (test.conservation.agreeing) " of " (test.conservation.links) }
                 td .number { (test.skew_ns.map_or_else(String::new, |skew| format!("{:.1} ms", skew as f64 / 1e6))) }
@@ -384,23 +468,37 @@ pub(super) fn tests(record: &Record) -> Markup {
             }
         }
     };
-    let tests = record.tests();
-    if tests.is_empty() {
-        return html! {};
-    }
     html! {
         section #tests {
             h2 { "Tests" }
             details open[tests.len() <= 12] {
                 summary { (count(tests.len(), "test")) }
                 (table(html! {
-                    th .number { "test" } th { "pattern" } th { "purpose" } th .number { "window" } th .number { "one way, Gbit/s" } th { "weakest" }
+                    th .number { "test" } th { "pattern" } th { "purpose" } th .number { "window" } th .number { "one way, " (scale.unit) } th { "weakest" }
                     th { "links sent = received" } th .number { "skew" } th { "note" }
                 }, html! {
-                    @for test in tests { (row(test)) }
+                    @for (test, figures) in &tests { (row(test, figures)) }
                 }))
             }
         }
+    }
+}
+
+/// A pattern as text; a few chosen links by their names.
+fn links(record: &Record, pattern: &Pattern) -> String {
+    /// Most links that are named.
+    const FEW: usize = 4;
+    let label = |node: usize| {
+        let node = record.plan.nodes.get(node);
+        node.map_or("", |node| node.label.as_str())
+    };
+    match pattern {
+        Pattern::Links(links) if links.len() <= FEW => {
+            let links = links.iter();
+            let links = links.map(|(from, to)| format!("{}->{}", label(*from), label(*to)));
+            links.collect::<Vec<_>>().join(", ")
+        }
+        _ => pattern.to_string(),
     }
 }
 
@@ -427,7 +525,10 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 dt { "tool" } dd { "pipebench " (record.tool_version) ", the same executable on every host, SHA-256 " code { (record.tool_digest) } }
                 dt { "command" } dd { code { "pipebench " (quoted(&record.command)) } }
                 @if has_floor { dt { "floor" } dd { (floor_in_full(&record.plan)) " in every test" } }
-                @if has_loss { dt { "loss" } dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) } }
+                @if has_loss {
+                    dt { "loss" }
+                    dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) @if !directions::looks_for_losses(record) { "; no test of this run looks for losses" } }
+                }
                 @for (name, text) in criteria.said().iter().filter_map(|one| one.condition.as_ref()) { dt { (name) } dd { (text) } }
                 @if !own_mtus.is_empty() { dt { "MTU of individual hosts" } dd { (own_mtus.join(", ")) " as specified" } }
                 @if has_floor { dt { "speeds" } dd { (judged::basis(record)) } }
@@ -444,7 +545,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 }
             }
             @if !record.notices.is_empty() {
-                h3 { "Warnings" }
+                h3 { "Notices" }
                 ul { @for notice in &record.notices { li { (notice) } } }
             }
         }

@@ -1,0 +1,294 @@
+//! The judge's findings on a fault as text: its figures, its evidence, commands that reproduce it, and the next step.
+
+use crate::judge::names::{Alone, by_itself, name, name_of};
+use crate::plan::NodeSpec;
+use crate::record::{Culprit, FaultKind, FaultSheet, PortSheet, Record, VerdictWord};
+use crate::units::{Scale, rate_word, show_part, show_rate};
+
+/// A fault's name with its figures, in one line.
+pub(super) fn brief(record: &Record, fault: &FaultSheet) -> String {
+    let name = name_of(&record.plan, &record.sheet, fault);
+    format!("{name}: {}", figures(fault))
+}
+
+/// A fault's figures, in one line.
+pub(super) fn figures(fault: &FaultSheet) -> String {
+    match fault.kind {
+        FaultKind::Loss if fault.word == VerdictWord::HostLimited => {
+            format!("{:.1e} of segments lost, in its host", fault.share)
+        }
+        FaultKind::Loss => format!("{:.1e} of segments lost", fault.share),
+        FaultKind::Broken => format!("{:.1e} of frames arrived broken", fault.share),
+        FaultKind::Rate | FaultKind::HeadOfLine => {
+            let rate = fault.rate_bits_per_s;
+            let by_host = fault.word == VerdictWord::HostLimited;
+            let note = fault.notes.first().filter(|_| by_host);
+            let note = note.map_or_else(String::new, |note| format!(": {note}"));
+            format!(
+                "{} ({:.1} %){note}",
+                show_part(rate, rate / fault.share.max(1e-9)),
+                fault.share * 100.0
+            )
+        }
+    }
+}
+
+/// The cable to move, and the command to run after that.
+fn move_cable(record: &Record, number: usize) -> String {
+    let label = record.sheet.label(number);
+    let port = record.sheet.ports.get(number);
+    let node = port.and_then(|port| record.plan.nodes.get(port.node));
+    let from = node.and_then(NodeSpec::place);
+    let from = from.map_or_else(String::new, |at| format!(" from {at}"));
+    let then = record.plan.acceptance().map(|acceptance| {
+        let first = acceptance.repeats.clone();
+        let run = first.unwrap_or_else(|| record.name());
+        // A node with several rails has ports of other names, and `retest` asks for a host.
+        let host = node.map_or(label, |node| &node.label);
+        format!("run `pipebench retest {run} --moved {host}=PORT`")
+    });
+    let then = then.unwrap_or_else(|| "repeat the command".to_owned());
+    format!("move {label}'s cable{from} to another port, then {then}")
+}
+
+/// The segment that hosts can blame and the swap that separates its parts; for an unconfirmed fault, the measurement that would decide it.
+pub(super) fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
+    let label = |port: usize| record.sheet.label(port);
+    if fault.word != VerdictWord::Fail {
+        return would_decide(record, fault);
+    }
+    if !fault.or.is_empty() {
+        return Some(
+            "      hosts cannot tell these apart. Next: name more hosts, or swap two cables and repeat the command"
+                .to_owned(),
+        );
+    }
+    if fault.kind == FaultKind::HeadOfLine {
+        return Some(
+            "      location: the switch's queues, where traffic to one port slows traffic to another. Next: check its buffer and flow control settings (pause frames have the same effect)"
+                .to_owned(),
+        );
+    }
+    Some(match &fault.culprit {
+        Culprit::Send(port) | Culprit::Receive(port) => format!(
+            "      location: NIC, cable or switch port (indistinguishable from the hosts). Next: {}",
+            move_cable(record, *port)
+        ),
+        Culprit::Pair(from, to) => format!(
+            "      location: the path {}->{} within the fabric; both ports are healthy with others. Next: check the switch's counters on that path",
+            label(*from),
+            label(*to)
+        ),
+        Culprit::Up(_) | Culprit::Down(_) => {
+            "      location: the uplink; its ports are healthy in isolation. Next: test its members one by one".to_owned()
+        }
+        Culprit::BothWays(port) => format!(
+            "      location: half duplex, the host's PCIe slot, or the port; each direction is healthy in isolation. Next: check the negotiated duplex, then {}",
+            move_cable(record, *port)
+        ),
+        Culprit::Shared { .. } | Culprit::Path(_) => {
+            "      location: what these ports share; they are healthy in isolation and with fewer others. Next: check the chip, line card, backplane and members of a bundle"
+                .to_owned()
+        }
+    })
+}
+
+/// The measurement that would decide an unconfirmed fault.
+fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
+    let next = match (fault.word, fault.kind) {
+        _ if fault.condition.is_some() => {
+            "test the port with a host that does not share its card, or test each card of the bond alone (--interface)"
+        }
+        (VerdictWord::HostLimited, _) => {
+            "test the port with a faster host (swap two hosts), or remove the bottleneck on this host"
+        }
+        (_, FaultKind::Loss | FaultKind::Broken) => {
+            "repeat the command with a longer --time, and compare the switch's error counters before and after"
+        }
+        (_, FaultKind::HeadOfLine) => "repeat the command",
+        (_, FaultKind::Rate) => {
+            match (
+                &fault.culprit,
+                by_itself(&record.plan, &record.sheet, fault),
+            ) {
+                (culprit, _) if culprit.is_shared() => return Some(asks(record, fault)),
+                (Culprit::Up(_) | Culprit::Down(_), _) => {
+                    "test the members of the uplink one by one"
+                }
+                (_, Alone::Untold) => {
+                    "test the port with a known-good partner and nothing else (--hosts A,B --pattern pairs)"
+                }
+                (_, Alone::Well(_)) if fell_short_in_a_permutation(record, fault) => {
+                    "repeat the command with a longer --time: a shortfall by chance disappears, a limit of the switch under full load stays"
+                }
+                (_, Alone::Well(_)) => {
+                    "run --pattern rotate, in which every port carries one link each way: if the port falls short there, too, it is at fault"
+                }
+                (_, Alone::Mixed(..)) => {
+                    "test the port with a third partner (--hosts A,B --pattern pairs)"
+                }
+            }
+        }
+    };
+    Some(format!("      to decide: {next}"))
+}
+
+/// The question to answer about a fabric that carries less than its ports can.
+fn asks(record: &Record, fault: &FaultSheet) -> String {
+    let carried = show_rate(fault.rate_bits_per_s);
+    let word = rate_word(numbers::whole(fault.rate_bits_per_s));
+    let Culprit::Shared { from, to } = &fault.culprit else {
+        return format!(
+            "      to decide: may these pairs share {carried}? (--fabric non-blocking specifies that nothing is shared)"
+        );
+    };
+    let all = record.sheet.ports.len();
+    if from.len() == all && to.len() == all {
+        return format!(
+            "      to decide: is it one switch? Then it carries less than its ports can, and --fabric non-blocking makes this a FAIL. Leaves with uplinks? Then declare them (group= in a host file, --uplink GROUP={word})"
+        );
+    }
+    format!(
+        "      to decide: is it an uplink of {carried}? Then declare it (group= in a host file, --uplink GROUP={word}). One switch? Then --fabric non-blocking makes this a FAIL"
+    )
+}
+
+/// True if the blamed port direction carried its least share in a permutation, where each port has one link each way.
+fn fell_short_in_a_permutation(record: &Record, fault: &FaultSheet) -> bool {
+    let direction = match fault.culprit {
+        Culprit::Pair(from, _) => record.sheet.direction(&Culprit::Send(from)),
+        _ => record.sheet.direction(&fault.culprit),
+    };
+    let test = direction.and_then(|one| record.plan.tests().get(one.test));
+    test.is_some_and(|test| test.pattern.is_permutation(record.plan.nodes.len()))
+}
+
+/// Retests of several links at once, which prove what ports share, isolated measurements, and the commands that repeat the first direct one of these.
+pub(super) fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
+    const A_LINE: usize = 4;
+    let sheet = &record.sheet;
+    // A single link of several is among the evidence.
+    let together = || fault.steps.iter().rev().filter(|step| step.links > 1);
+    let rates = fault.evidence.iter().map(|one| one.rate_bits_per_s);
+    let rates = rates.chain(together().map(|step| step.expected_bits_per_s));
+    let scale = Scale::of(rates.fold(0.0, f64::max));
+    let alone = fault.evidence.iter().map(|one| {
+        let pair = name(&record.plan, sheet, &Culprit::Pair(one.from, one.to));
+        let alone = match one.width {
+            1 => "alone",
+            _ => "with others",
+        };
+        match fault.kind.is_of_losses() {
+            true => format!("{pair} {alone} {:.1e} lost", one.loss),
+            false => format!("{pair} {alone} {}", scale.show(one.rate_bits_per_s)),
+        }
+    });
+    let together = together().map(|step| {
+        let rate = scale.show(step.rate_bits_per_s);
+        let expected = scale.show(step.expected_bits_per_s);
+        format!("{} links at once {rate} of {expected}", step.links)
+    });
+    let told: Vec<String> = together.chain(alone).collect();
+    if told.is_empty() {
+        return Vec::new();
+    }
+    let mut lines: Vec<String> = told
+        .chunks(A_LINE)
+        .enumerate()
+        .map(|(number, part)| {
+            let head = if number == 0 { "evidence" } else { "" };
+            format!("{head:10}  {}", part.join("   "))
+        })
+        .collect();
+    if let (Some(last), false) = (lines.last_mut(), fault.kind.is_of_losses()) {
+        *last += &format!(" {}", scale.unit);
+    }
+    let commands = commands(record, fault);
+    lines.extend(commands.map(|(server, client)| format!("reproduce   {server}      {client}")));
+    lines
+}
+
+/// Server and client commands that repeat the first direct isolated measurement with another tool (iperf3), with the rate to expect.
+/// Returns `None` if one pair cannot show the fault, or nothing was confirmed that a command could show.
+pub(super) fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)> {
+    if fault.word != VerdictWord::Fail && fault.condition.is_none() {
+        return None;
+    }
+    // One client loads one pair. It can show neither a shared uplink nor a port that others congest.
+    if fault.kind == FaultKind::HeadOfLine || fault.culprit.is_uplink() || fault.culprit.is_shared()
+    {
+        return None;
+    }
+    let one = fault.direct_evidence().next()?;
+    let first = record.plan.tests().first();
+    let (streams, rails) = first.map_or((1, 1), |test| (test.streams, test.rails.max(1)));
+    // Streams of one rail, since each rail had its own streams.
+    let streams = (streams / rails).max(1);
+    // The rate limit applies to each stream.
+    let held = fault.kind.is_of_losses().then(|| {
+        let each = one.rate_bits_per_s / streams as f64;
+        format!(" -b {:.0}K", (each / 1e3).max(1.0))
+    });
+    let held = held.unwrap_or_default();
+    let port = |number: usize| record.sheet.ports.get(number);
+    let (from, to) = (port(one.from)?, port(one.to)?);
+    let address = |port: &PortSheet| {
+        let host = record.hosts.get(port.node)?;
+        Some(host.rails.get(port.rail)?.address)
+    };
+    let host = |port: &PortSheet| Some(record.plan.nodes.get(port.node)?.host.as_str());
+    let server = format!("{}$ iperf3 -s -B {}", host(to)?, address(to)?);
+    let client = format!(
+        "{}$ iperf3 -c {} -B {} -P {streams}{held} -t 30      (expect about {})",
+        host(from)?,
+        address(to)?,
+        address(from)?,
+        show_rate(one.rate_bits_per_s)
+    );
+    Some((server, client))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Pattern;
+
+    /// Symptom: an `iperf3` line below UNDECIDED and HOST-LIMITED, with the rate of a healthy port to expect.
+    #[test]
+    fn commands_reproduce_only_what_was_confirmed() {
+        let record = |text: &str| -> Record { serde_json::from_str(text).unwrap() };
+        for (text, is_confirmed) in [
+            (
+                include_str!("../../tests/golden/slow-receiver/record.json"),
+                true,
+            ),
+            (
+                include_str!("../../tests/golden/undecided/record.json"),
+                false,
+            ),
+            (
+                include_str!("../../tests/golden/host-limited/record.json"),
+                false,
+            ),
+        ] {
+            let record = record(text);
+            let known = commands(&record, &record.sheet.faults[0]);
+            assert_eq!(known.is_some(), is_confirmed, "{known:?}");
+        }
+    }
+
+    #[test]
+    fn what_would_decide_is_not_what_was_measured_already() {
+        let text = include_str!("../../tests/golden/undecided/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        let said = |record: &Record| would_decide(record, &record.sheet.faults[0]).unwrap();
+        assert!(
+            said(&record).contains("decide: run --pattern rotate"),
+            "{}",
+            said(&record)
+        );
+        record.plan.tests_mut()[0].pattern = Pattern::RING;
+        let longer = "decide: repeat the command with a longer --time";
+        assert!(said(&record).contains(longer), "{}", said(&record));
+    }
+}
