@@ -269,7 +269,8 @@ fn left_ns(test: &Test, second: &Second) -> Option<u64> {
 fn bar(passed: Duration, left: Duration) -> String {
     const CELLS: usize = 10;
     let share = passed.as_secs_f64() / (passed + left).as_secs_f64().max(f64::MIN_POSITIVE);
-    let full = ((share * CELLS as f64) as usize).min(CELLS);
+    let full =
+        usize::try_from(numbers::whole(share * CELLS as f64)).map_or(CELLS, |full| full.min(CELLS));
     format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
 }
 
