@@ -75,7 +75,7 @@ fn failed(record: &Record, floor: &str) -> String {
         FaultKind::Rate if fault.culprit.is_shared() => format!(
             "ports together delivered less than {floor}, again when they were retested together with no other load; fewer of them at once are healthy"
         ),
-        FaultKind::Rate => format!("something delivered less than {floor}, {again}"),
+        FaultKind::Rate => format!("a port, pair or uplink delivered less than {floor}, {again}"),
     }
 }
 
@@ -142,12 +142,11 @@ pub fn lines(record: &Record) -> Vec<String> {
     lines.extend(broken_seal(record).map(|text| format!("      {text}")));
     let standing = standing(record);
     let loaded = standing.as_ref().and_then(|_| loaded_line(record));
-    let above = standing.as_ref().and_then(|_| above(record));
     lines.extend(standing);
     lines.extend(site(record).map(|text| format!("      {text}")));
     lines.extend(taken_over(record).map(|text| format!("      {text}")));
+    let shows_shares = loaded.is_some();
     lines.extend(loaded);
-    lines.extend(above.map(|text| format!("      {text}")));
     let all = || record.sheet.faults.iter();
     for (number, fault) in all().take(TOLD).enumerate() {
         if number > 0 {
@@ -175,6 +174,8 @@ pub fn lines(record: &Record) -> Vec<String> {
     lines.extend(remarks.map(|remark| format!("            {remark}")));
     let order = record.sheet.order.iter().skip(1).take(TOLD);
     lines.extend(order.map(|finding| format!("            FAIL: {finding}")));
+    let above = above(record).filter(|_| shows_shares);
+    lines.extend(above.map(|text| format!("            {text}")));
     lines
 }
 
