@@ -397,7 +397,10 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
         ));
     }
     if let Some(skew) = test.skew_ns {
-        checks.push(format!("skew {:.1} ms", skew as f64 / 1e6));
+        let window = test.window_ns.filter(|window| *window > 0);
+        let part = window.map(|window| 100.0 * skew as f64 / window as f64);
+        let part = part.map_or_else(String::new, |part| format!(" (rates within {part:.2} %)"));
+        checks.push(format!("skew {:.1} ms{part}", skew as f64 / 1e6));
     }
     let conservation = &test.conservation;
     checks.push(format!(

@@ -447,6 +447,10 @@ mod tests {
                 "n1 mtu=65536",
                 "host n1: mtu=65536: write a number of bytes from 576 to 65535",
             ),
+            (
+                "n1 speed=25G\nn1 speed=10G",
+                "host n1: two lines for one port differ in speed= (lines for two ports need data=)",
+            ),
         ];
         for (line, expected) in refused {
             std::fs::write(&path, format!("{line}\n")).unwrap();

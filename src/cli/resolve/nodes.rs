@@ -91,6 +91,19 @@ pub(crate) fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
     for host in hosts {
         *totals.entry(&host.name).or_default() += 1;
     }
+    let mut ports: HashMap<(&str, Option<&String>), &Host> = HashMap::new();
+    for host in hosts {
+        let first = *ports
+            .entry((&host.name, host.attributes.get("data")))
+            .or_insert(host);
+        let differs = |name: &&&str| first.attributes.get(**name) != host.attributes.get(**name);
+        if let Some(name) = ATTRIBUTES.iter().find(differs) {
+            return refuse(format!(
+                "--hostfile: host {}: two lines for one port differ in {name}= (lines for two ports need data=)",
+                host.name
+            ));
+        }
+    }
     let mut seen: HashMap<&str, usize> = HashMap::new();
     hosts
         .iter()

@@ -10,8 +10,10 @@ use super::svg::{at, below};
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 150.0;
+/// Shares that the table of port directions shows as well as bars would.
+const FEW: usize = 16;
 /// Horizontal room for the figures below the outermost bars.
-const SIDE: f64 = 16.0;
+const SIDE: f64 = 26.0;
 
 /// Bars of one percent, and the described figures. Empty without figures.
 pub(super) fn section(record: &Record) -> Markup {
@@ -23,7 +25,7 @@ pub(super) fn section(record: &Record) -> Markup {
     html! {
         section #spread {
             h2 { "Distribution" }
-            @if shares.len() > 2 { (bars(&shares, "port directions", "share")) }
+            @if shares.len() > FEW { (bars(&shares, "port directions", "share")) }
             p .note { "Described, never judged." }
             dl {
                 @for (name, value) in figures { dt { (name) } dd { (value) } }
