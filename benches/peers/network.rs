@@ -38,6 +38,7 @@ impl Network {
     pub fn raise(case: &Case) -> Network {
         let lab = Lab::raise(LabOptions {
             hosts: if case.on_bridge { case.nodes } else { 0 },
+            mbit: None,
             congestion: Some(CONGESTION),
             ..LabOptions::default()
         });

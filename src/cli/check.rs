@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use launcher::hosts::Host;
+
 use crate::plan::{PatternError, Profile, Purpose};
 
-use super::args::{Measurement, PlainArguments};
+use super::args::{self, InitArguments, Measurement, PlainArguments};
 use super::drive::{self, Output};
 use super::planfile;
 use super::process::{here, seed};
@@ -31,7 +33,31 @@ pub(super) fn run(plan: Option<&Path>, words: &PlainArguments) -> Result<u8, u8>
     }
     let planned = plan.map(|plan| planfile::read(plan, results)).transpose();
     let planned = planned.map_err(|error| refuse(&error))?;
-    // Every pair is measured once, as briefly as possible. Files and folder of a plan are those of its run.
+    let arguments = planned.map_or_else(|| words.clone(), |(arguments, _)| arguments);
+    check(arguments, results, None)
+}
+
+/// Checks the hosts and writes them into a plan file, with the switch ports that they see; returns the exit code.
+pub(super) fn into_plan(words: &InitArguments) -> Result<u8, u8> {
+    let bare = args::parsed(&[]).map_err(|error| refuse(&error))?;
+    let arguments = PlainArguments {
+        hosts: words.hosts.clone(),
+        launch: words.launch.clone(),
+        sockets: words.sockets.clone(),
+        ..bare
+    };
+    let hosts = resolve::hosts_of(&words.hosts, words.launch.rsh.is_some());
+    let hosts = hosts.map_err(|error| refuse(&error))?;
+    let results = arguments.results.clone();
+    check(arguments, &results, Some((&words.path, &hosts)))
+}
+
+/// Measures every pair once, as briefly as possible. Files and folder of a plan are those of its run.
+fn check(
+    arguments: PlainArguments,
+    results: &Measurement,
+    plan: Option<(&Path, &[Host])>,
+) -> Result<u8, u8> {
     let arguments = PlainArguments {
         pattern: "mesh".to_owned(),
         profile: Profile::Quick,
@@ -47,10 +73,11 @@ pub(super) fn run(plan: Option<&Path>, words: &PlainArguments) -> Result<u8, u8>
             keep_going: true,
             ..results.clone()
         },
-        ..planned.map_or_else(|| words.clone(), |(arguments, _)| arguments)
+        ..arguments
     };
     let output = Output {
         preflight: true,
+        plan,
         ..run::output_of(&arguments)
     };
     drive::drive(&output, |_| request(&arguments))

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
+use launcher::hosts::Host;
+
 use crate::controller::{self, Conditions, Observer, Observers, RunEvent};
 use crate::plan::seal;
 use crate::record::{MOST_IN_MATRIX, Measured, Outcome, Record, TroubleKind, VerdictWord};
@@ -17,6 +19,7 @@ use super::args::{Launch, Measurement};
 use super::files::{self, can_keep, exit_code, keep_file, keep_folder};
 use super::journal::{EventStream, Identity, Journal};
 use super::live::LiveDocument;
+use super::planfile;
 use super::process::{end_with, now_ms, random_digits, stand_by};
 use super::progress::Progress;
 use super::report::{self, Kept};
@@ -48,6 +51,8 @@ pub(super) struct Output<'a> {
     pub preflight: bool,
     /// LinkTest's result file.
     pub sion: Option<&'a Path>,
+    /// Plan file to write, and the hosts in it.
+    pub plan: Option<(&'a Path, &'a [Host])>,
 }
 
 impl<'a> Output<'a> {
@@ -61,6 +66,7 @@ impl<'a> Output<'a> {
             baseline: None,
             preflight: false,
             sion: None,
+            plan: None,
         }
     }
 }
@@ -91,7 +97,8 @@ pub(super) fn drive(
 fn do_work(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
     let words = output.words;
     let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
-    let to_stdout = files.contains(&Some(Path::new("-")));
+    let plan = output.plan.map(|(path, _)| path);
+    let to_stdout = files.contains(&Some(Path::new("-"))) || plan == Some(Path::new("-"));
     let mut terminal = Terminal::new(words.quiet, to_stdout);
     if words.dry_run {
         terminal.result(&told_of(&spec, output));
@@ -149,7 +156,10 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     let words = output.words;
     let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
     if !can_keep(
-        files.into_iter().chain([output.sion]).flatten(),
+        files
+            .into_iter()
+            .chain([output.sion, output.plan.map(|(path, _)| path)])
+            .flatten(),
         output.folder,
     ) {
         return Err(exit::NOT_WRITTEN);
@@ -253,6 +263,9 @@ impl Done {
         }
         if let Some(path) = &output.words.json {
             written &= keep_file(path, json::write(record).map_err(|error| error.to_string()));
+        }
+        if let Some((path, hosts)) = output.plan {
+            written &= keep_file(path, Ok(planfile::of(hosts, &record.plan.nodes)));
         }
         let mut kinds = record.troubles.iter().map(|trouble| trouble.kind);
         let has_begun = record.outcome.has_begun() || record.troubles.is_empty();

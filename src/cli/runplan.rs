@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::args::{InitArguments, RunArguments};
+use super::check;
 use super::drive;
 use super::files::keep_result;
 use super::planfile;
@@ -16,7 +17,7 @@ pub(super) fn run(words: &RunArguments) -> Result<u8, u8> {
     drive::drive(&run::output_of(&arguments), |_| Ok(spec))
 }
 
-/// Writes the template of a plan file; returns the exit code.
+/// Writes a plan file: the template, or one for the hosts that the words name; returns the exit code.
 pub(super) fn init(words: &InitArguments) -> Result<u8, u8> {
     if words.path.as_path() != Path::new("-") && words.path.exists() {
         return Err(refuse(&format!(
@@ -24,5 +25,8 @@ pub(super) fn init(words: &InitArguments) -> Result<u8, u8> {
             words.path.display()
         )));
     }
-    Ok(keep_result(&words.path, planfile::TEMPLATE.to_owned()))
+    match (&words.hosts.list, &words.hosts.file) {
+        (None, None) => Ok(keep_result(&words.path, planfile::TEMPLATE.to_owned())),
+        _ => check::into_plan(words),
+    }
 }

@@ -25,7 +25,7 @@ impl Lab {
         self.on_switch(&shape(&port(host), mbit));
     }
 
-    /// Restores full speed in both directions.
+    /// Removes the limits in both directions.
     pub fn unshape(&self, host: usize) {
         // Replaces rather than deletes, because deleting a missing qdisc is an error.
         self.on_host(host, "tc qdisc replace dev eth0 root pfifo");
@@ -76,6 +76,10 @@ impl Lab {
             };
             self.on_host(host, &format!("ip addr add {address}/24 dev eth1"));
             self.on_host(host, "ip link set eth1 up");
+            if let Some(mbit) = self.mbit() {
+                self.shape_second_egress(host, mbit);
+                self.shape_second_ingress(host, mbit);
+            }
         }
     }
 

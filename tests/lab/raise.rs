@@ -27,6 +27,8 @@ pub struct LabOptions {
     /// Number of test hosts n1..; the launching host n0 is added.
     pub hosts: usize,
     pub mtu: u32,
+    /// Speed of every port of a test host both ways, in Mbit/s. Without a limit a run takes all processors from the labs beside it.
+    pub mbit: Option<u32>,
     /// Folders that are empty on the test hosts and unchanged on n0.
     pub hide: Vec<PathBuf>,
     /// Number of the host without libssl and libcrypto.
@@ -43,6 +45,7 @@ impl Default for LabOptions {
         LabOptions {
             hosts: 3,
             mtu: 1500,
+            mbit: Some(100),
             hide: vec![build_folder()],
             without_openssl: None,
             congestion: None,
@@ -107,6 +110,13 @@ impl Lab {
         for host in 0..lab.hosts.len() {
             lab.hosts[host].first_names = lab.names(host);
         }
+        for (host, mbit) in lab
+            .test_hosts()
+            .filter_map(|host| Some((host, lab.options.mbit?)))
+        {
+            lab.shape_egress(host, mbit);
+            lab.shape_ingress(host, mbit);
+        }
         lab
     }
 
@@ -123,6 +133,11 @@ impl Lab {
     /// The MTU of every interface when the lab was raised.
     pub(super) fn mtu(&self) -> u32 {
         self.options.mtu
+    }
+
+    /// Speed of every port when the lab was raised, in Mbit/s.
+    pub(super) fn mbit(&self) -> Option<u32> {
+        self.options.mbit
     }
 
     /// The numbers of the test hosts.

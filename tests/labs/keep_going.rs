@@ -11,15 +11,11 @@ const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(90);
 
 fn raise(hosts: usize) -> Lab {
-    let lab = Lab::raise(LabOptions {
+    Lab::raise(LabOptions {
         hosts,
         congestion: Some("reno"),
         ..LabOptions::default()
-    });
-    for host in lab.test_hosts() {
-        lab.shape_ingress(host, 100);
-    }
-    lab
+    })
 }
 
 fn start(lab: &Lab, words: &[&str]) -> Running {
@@ -243,9 +239,6 @@ fn a_process_that_is_killed_costs_its_host_and_no_other() {
 #[test]
 fn a_host_that_is_lost_in_one_test_takes_no_part_in_those_behind_it() {
     let lab = raise(4);
-    for host in lab.test_hosts() {
-        lab.shape_egress(host, 100);
-    }
     let words = [
         "--hosts",
         "n[1-4]",

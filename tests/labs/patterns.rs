@@ -12,16 +12,11 @@ const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Raises hosts whose ports pass 100 Mbit/s each way.
 fn raise(hosts: usize) -> Lab {
-    let lab = Lab::raise(LabOptions {
+    Lab::raise(LabOptions {
         hosts,
         congestion: Some("reno"),
         ..LabOptions::default()
-    });
-    for host in lab.test_hosts() {
-        lab.shape_egress(host, 100);
-        lab.shape_ingress(host, 100);
-    }
-    lab
+    })
 }
 
 fn run(lab: &Lab, words: &[&str]) -> (Finished, Record) {

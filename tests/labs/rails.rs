@@ -24,12 +24,6 @@ fn raise(hosts: usize, mtu: u32) -> Lab {
 fn two_rails(hosts: usize, less_mbit: u32) -> Lab {
     let lab = raise(hosts, 1500);
     lab.add_rail(false);
-    for host in lab.test_hosts() {
-        lab.shape_egress(host, 100);
-        lab.shape_ingress(host, 100);
-        lab.shape_second_egress(host, 100);
-        lab.shape_second_ingress(host, 100);
-    }
     lab.shape_second_ingress(2, less_mbit);
     lab
 }

@@ -39,10 +39,6 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
         congestion: Some("reno"),
         ..LabOptions::default()
     });
-    for host in lab.test_hosts() {
-        lab.shape_egress(host, 100);
-        lab.shape_ingress(host, 100);
-    }
     let hosts = (1..=3).map(|host| format!("n{host} switchport=Eth1/{host}\n"));
     std::fs::write(lab.path(0, "/tmp/hosts"), hosts.collect::<String>()).expect("a host file");
     let number = Cell::new(0);

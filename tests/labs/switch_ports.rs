@@ -29,10 +29,6 @@ fn a_switch_port_that_no_plan_names_is_named_by_lldp() {
         congestion: Some("reno"),
         ..LabOptions::default()
     });
-    for host in lab.test_hosts() {
-        lab.shape_egress(host, 100);
-        lab.shape_ingress(host, 100);
-    }
     let hosts = "n1\nn2 switch=leaf1 switchport=p1\nn3\n";
     std::fs::write(lab.path(0, "/tmp/hosts"), hosts).expect("a host file");
     let check = |words: [&str; 2]| {
@@ -77,6 +73,13 @@ fn a_switch_port_that_no_plan_names_is_named_by_lldp() {
         should!(begun.stdout.contains(next), "{begun}");
         Ok(())
     });
+    let made = run(&lab, &["init", "--hosts", "n[1-3]", "/tmp/plan.toml"]);
+    assert_eq!(made.code(), Some(0), "{made}");
+    let plan = std::fs::read_to_string(lab.path(0, "/tmp/plan.toml")).expect("a plan");
+    for host in lab.test_hosts() {
+        let table = format!("name = \"n{host}\"\nswitch = \"leaf1\"\nswitchport = \"p{host}\"\n");
+        assert!(plan.contains(&table), "{plan}");
+    }
     drop(daemons);
     for host in lab.test_hosts() {
         lab.expect_no_survivors(host, "lldpd", Duration::from_secs(10));

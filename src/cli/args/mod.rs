@@ -335,7 +335,8 @@ pub(crate) enum Subcommand {
     #[command(long_about = plan::LONG)]
     Run(RunArguments),
     /// Write a plan file with comments, for you to fill in
-    Init(InitArguments),
+    #[command(long_about = plan::INIT_LONG)]
+    Init(Box<InitArguments>),
     /// Check hosts, ports and pairs before a run
     #[command(long_about = check::LONG)]
     Check {
@@ -530,8 +531,7 @@ pub(super) fn parsed(words: &[String]) -> Result<PlainArguments, clap::Error> {
 }
 
 /// What the long help of `load` says.
-const LOAD_LONG: &str = "Loads every port of a switch at once and judges what each of them carried. `pipebench load OPTIONS` and `pipebench OPTIONS` are the \
-    same.";
+const LOAD_LONG: &str = "Loads every port of a switch at once and judges what each carried: pipebench without a command does the same.";
 /// What stands below the options of `-h`.
 const SHORT_TAIL: &str = "More: pipebench --help, pipebench help COMMAND\n\
     Exit codes: 0 PASS or NOT JUDGED, 1 FAIL, 3 UNDECIDED or HOST-LIMITED; others:\n\

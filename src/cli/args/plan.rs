@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Measurement;
+use super::{HostWords, Launch, Measurement, Sockets};
 
 /// What the long help of `run` begins with.
 pub(super) const LONG: &str = "Runs a plan file: hosts with their switch ports, acceptance criteria, tests, and whose switch it is. `pipebench init` \
@@ -25,6 +25,10 @@ pub(crate) struct RunArguments {
     pub results: Measurement,
 }
 
+/// What the long help of `init` begins with.
+pub(super) const INIT_LONG: &str = "Writes a plan file with comments, for you to fill in. Without hosts it is an example. With --hosts or --hostfile \
+    pipebench checks the hosts as `pipebench check` does, and writes them into the plan, with the switch ports that they see by LLDP.";
+
 /// Write a plan file with comments.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct InitArguments {
@@ -33,4 +37,16 @@ pub(crate) struct InitArguments {
     /// An existing file is not overwritten. Example: pipebench init acceptance.toml
     #[arg(value_name = "FILE", default_value = "plan.toml")]
     pub path: PathBuf,
+
+    /// Hosts of the plan.
+    #[command(flatten)]
+    pub hosts: HostWords,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub launch: Launch,
+
+    /// Their data ports.
+    #[command(flatten)]
+    pub sockets: Sockets,
 }
