@@ -187,6 +187,11 @@ fn of_kept_runs(words: &str) -> Option<Output> {
         "run" if !words.contains("--resume") && !words.contains("--dry-run") => "--dry-run",
         _ => "",
     };
+    // Hosts are written into a plan after a check, and these do not exist.
+    if words.starts_with("init --hosts") {
+        alone::wait();
+    }
+    let words = &words.replace("init --hosts 'n[01-16]'", "init --hosts local:2");
     let line = format!("exec \"$PIPEBENCH\" {words} {asked}");
     let mut shell = Command::new("sh");
     shell
