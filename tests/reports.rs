@@ -205,6 +205,7 @@ fn runs_are_listed_and_found_by_the_beginning_of_their_names() {
         ("notes", "one-host"),
     ]);
     let list = said(shelf.path(), &["list"], 0);
+    assert_eq!(list, said(shelf.path(), &["list", "--folder", "."], 0));
     let rows: Vec<&str> = list.lines().collect();
     assert_eq!(rows.len(), 3, "{list}");
     assert!(

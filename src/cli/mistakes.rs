@@ -52,8 +52,26 @@ pub(super) fn first_sentence(error: &clap::Error) -> String {
 
 /// The line for a mistake that clap found.
 fn answer(error: &clap::Error) -> String {
-    let hint = hint(error).unwrap_or_else(|| "see 'pipebench --help'".to_owned());
+    let hint = hint(error).unwrap_or_else(|| format!("see '{}'", help_of(error)));
     format!("{} ({hint})", first_sentence(error))
+}
+
+/// The command that explains the options of a mistaken one: clap shows its usage.
+fn help_of(error: &clap::Error) -> String {
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    let words = usage
+        .split_whitespace()
+        .skip_while(|word| *word != "pipebench")
+        .skip(1);
+    let is_command = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_lowercase());
+    let command: Vec<&str> = words.take_while(is_command).collect();
+    match command.is_empty() {
+        true => "pipebench --help".to_owned(),
+        false => format!("pipebench help {}", command.join(" ")),
+    }
 }
 
 /// The words to type instead, if they are known.
@@ -177,6 +195,14 @@ mod tests {
             (
                 "--zzz",
                 "unexpected argument '--zzz' found (see 'pipebench --help')",
+            ),
+            (
+                "report --zzz",
+                "unexpected argument '--zzz' found (see 'pipebench help report')",
+            ),
+            (
+                "latency plan --zzz",
+                "unexpected argument '--zzz' found (see 'pipebench help latency plan')",
             ),
         ] {
             assert_eq!(answered(words), line);

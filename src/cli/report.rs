@@ -133,7 +133,8 @@ fn records(names: &[String], folder: &Path) -> Result<Vec<Record>, u8> {
 
 /// Lists runs; returns the exit code.
 pub(super) fn list(words: &ListArguments) -> Result<u8, u8> {
-    let paths = runs::all(&words.folder).map_err(|error| refuse(&error))?;
+    let folder = words.folder.as_ref().unwrap_or(&words.place);
+    let paths = runs::all(folder).map_err(|error| refuse(&error))?;
     let mut rows = Vec::new();
     let mut unreadable = 0;
     for path in paths {
@@ -150,7 +151,7 @@ pub(super) fn list(words: &ListArguments) -> Result<u8, u8> {
     if rows.is_empty() && unreadable == 0 {
         return Ok(tell(&format!(
             "no runs in {} (use --folder DIR to store runs)\n",
-            words.folder.display()
+            folder.display()
         )));
     }
     Ok(tell(&listing::table(&rows)))

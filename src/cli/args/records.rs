@@ -94,7 +94,13 @@ pub(crate) struct ListArguments {
     ///
     /// Example: pipebench list results
     #[arg(value_name = "DIR", default_value = ".")]
-    pub folder: PathBuf,
+    pub place: PathBuf,
+
+    /// The same, as in other commands
+    ///
+    /// Example: --folder results
+    #[arg(long, alias = "in", value_name = "DIR", conflicts_with = "place")]
+    pub folder: Option<PathBuf>,
 }
 
 /// Compare a run with a later one.
