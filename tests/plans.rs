@@ -355,7 +355,8 @@ fn the_largest_list_of_hosts_is_planned_and_a_larger_one_refused_before_it_is_wr
         let (out, _) = said(folder.path(), &all, 0);
         assert!(out.contains(&format!("nodes      {nodes}")), "{out}");
         let took = began.elapsed();
-        assert!(took < Duration::from_secs(5), "{words} took {took:?}");
+        // It takes a second alone, and five beside other tests; work that grows with the square of hosts takes minutes.
+        assert!(took < Duration::from_secs(30), "{words} took {took:?}");
     }
     for list in ["n[1-10001]", "n[1-200]m[1-200]", "n[1-999999999999]"] {
         let (_, err) = said(folder.path(), &["--hosts", list, "--dry-run"], 2);
