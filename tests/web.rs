@@ -801,6 +801,62 @@ fn a_site_that_is_none_is_named_with_its_line() {
     );
 }
 
+/// `serve --check` approved patterns, profiles, options and hosts with which no run starts, and a folder that `serve` refuses.
+#[test]
+fn a_check_refuses_what_a_start_or_every_run_would_refuse() {
+    let check = |site: &Site| {
+        let output = Command::new(PIPEBENCH)
+            .args(["serve", "--check", "--site"])
+            .arg(site.file())
+            .output()
+            .expect("pipebench runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let code = output.status.code();
+        (code, text(&output.stdout), text(&output.stderr))
+    };
+    let sound = Site::new(SITE);
+    let (code, told, said) = check(&sound);
+    assert!(
+        code == Some(0) && told.starts_with("address    http://127.0.0.1:8080/\n"),
+        "{told}{said}"
+    );
+    assert!(!sound.runs().exists(), "a check creates nothing");
+    for (text, line) in [
+        (
+            format!("{SITE}[allow]\npatterns = [\"mesh\", \"mehs\"]\n"),
+            "web.toml:19: patterns: --pattern \"mehs\" ",
+        ),
+        (
+            format!("{SITE}[allow]\nprofiles = [\"quik\"]\n"),
+            "web.toml:19: profiles: ",
+        ),
+        (
+            SITE.replace("--warmup=200ms", "--mtuu=9000"),
+            "web.toml:11: here: unexpected argument '--mtuu'",
+        ),
+        (
+            SITE.replace("local:2", "n1,nosuch,n[3-"),
+            "web.toml:14: here too: --hosts: ",
+        ),
+        // Users cannot give it a time limit.
+        (
+            SITE.replace("--warmup=200ms", "--buffers=5"),
+            "web.toml:11: here: ",
+        ),
+    ] {
+        let (code, told, said) = check(&Site::new(&text));
+        assert!(code == Some(2) && said.contains(line), "{told}{said}");
+    }
+    fs::create_dir(sound.runs()).expect("a folder");
+    let all: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(sound.runs(), all).expect("a folder of one's own");
+    let (code, told, said) = check(&sound);
+    assert!(
+        code == Some(2) && said.contains("web.toml:2: results folder "),
+        "{told}{said}"
+    );
+}
+
 #[test]
 fn behind_a_proxy_pages_stand_below_their_base() {
     let text = SITE.replace("names =", "base = \"/bench\"\ntls = true\nnames =");

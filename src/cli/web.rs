@@ -22,10 +22,12 @@ pub(super) fn serve(words: &ServeArguments) -> Result<u8, u8> {
     if words.example {
         return Ok(tell(web::EXAMPLE));
     }
-    let site = site_of(words.site.as_deref().ok_or(exit::USAGE)?)?;
+    let path = words.site.as_deref().ok_or(exit::USAGE)?;
+    let site = site_of(path)?;
     let (tools, stop) = (tools()?, stop_flag()?);
     if words.check {
-        return Ok(tell(&(site.lines().join("\n") + "\n")));
+        web::check(&site, path, &tools).map_err(|error| refuse(&error))?;
+        return Ok(tell(&(site.lines(words.listen).join("\n") + "\n")));
     }
     let (token, base) = (site.token_file.clone(), site.base.clone());
     let told = |address: SocketAddr| {

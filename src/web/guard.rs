@@ -400,17 +400,29 @@ fn made(path: &Path, random: fn() -> String) -> std::io::Result<()> {
     written
 }
 
+/// Refuses existing files that [`Guard::new`] refuses. Creates nothing.
+pub(super) fn check(site: &Site) -> Result<(), TokenError> {
+    let paths = [site.token_file.clone(), site.results.join(KEY)];
+    let mut existing = paths.iter().filter(|path| path.exists());
+    existing.try_for_each(|path| stored(path).map(drop))
+}
+
 /// Reads the token, or creates one that only the owner can read.
 fn token(path: &Path, random: fn() -> String) -> Result<String, TokenError> {
-    const LEAST: usize = 16;
-    let fail = |error| TokenError::File(path.to_owned(), error);
     // Another process can be first.
     if !path.exists()
         && let Err(error) = made(path, random)
         && error.kind() != std::io::ErrorKind::AlreadyExists
     {
-        return Err(fail(error));
+        return Err(TokenError::File(path.to_owned(), error));
     }
+    stored(path)
+}
+
+/// Reads a token that only the owner can read.
+fn stored(path: &Path) -> Result<String, TokenError> {
+    const LEAST: usize = 16;
+    let fail = |error| TokenError::File(path.to_owned(), error);
     let mode = std::fs::metadata(path).map_err(fail)?.permissions().mode();
     if mode & 0o077 != 0 {
         return Err(TokenError::Open(path.to_owned()));

@@ -8,6 +8,7 @@ mod answers;
 mod api;
 mod app;
 mod cgi;
+mod check;
 mod connections;
 mod documents;
 mod event_hub;
@@ -29,6 +30,7 @@ mod state;
 mod tools;
 
 pub(crate) use cgi::{CgiError, answer};
+pub(crate) use check::check;
 pub(crate) use run_store::FolderError;
 pub(crate) use runner::keep;
 pub(crate) use server::{ServeError, serve};

@@ -94,11 +94,7 @@ impl Queue {
 
     /// Checks a request and describes its run. The error names the field that is wrong.
     pub(super) fn offer(&self, fields: &Fields) -> Result<Offer, Refusal> {
-        let asked = request::hold(fields, &self.site)?;
-        let plan =
-            (self.tools.understand)(&asked.words).map_err(|what| Refusal { field: "run", what })?;
-        let extent = Extent::of(&plan, &self.site)?;
-        Ok(Offer { asked, extent })
+        offer(fields, &self.site, &self.tools)
     }
 
     /// Makes a name for a run that can be started later.
@@ -299,6 +295,14 @@ impl Queue {
             self.run_store.leave_queue(request);
         }
     }
+}
+
+/// Checks a request against a site and describes its run. The error names the field that is wrong.
+pub(super) fn offer(fields: &Fields, site: &Site, tools: &Tools) -> Result<Offer, Refusal> {
+    let asked = request::hold(fields, site)?;
+    let plan = (tools.understand)(&asked.words).map_err(|what| Refusal { field: "run", what })?;
+    let extent = Extent::of(&plan, site)?;
+    Ok(Offer { asked, extent })
 }
 
 /// Checks a stored request again, because the site can allow less by now. The error is a sentence.

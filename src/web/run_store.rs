@@ -122,18 +122,18 @@ impl RunStore {
         let mut folders = fs::DirBuilder::new();
         let made = folders.recursive(true).mode(0o755).create(&queue);
         made.map_err(|source| StoreError::new(&queue, source))?;
-        for path in [folder, &queue] {
-            let about = fs::metadata(path).map_err(|source| StoreError::new(path, source))?;
-            if about.uid() != process::own_user() {
-                return Err(FolderError::Foreign(path.to_owned()));
-            }
-            if about.mode() & 0o022 != 0 {
-                return Err(FolderError::Open(path.to_owned()));
-            }
-        }
+        expect_own(folder)?;
+        expect_own(&queue)?;
         Ok(Self {
             folder: folder.to_owned(),
         })
+    }
+
+    /// Refuses an existing folder that [`RunStore::open`] refuses. Creates nothing.
+    pub(super) fn check(folder: &Path) -> Result<(), FolderError> {
+        let paths = [folder.to_owned(), folder.join(QUEUE)];
+        let mut existing = paths.iter().filter(|path| path.exists());
+        existing.try_for_each(|path| expect_own(path))
     }
 
     /// Folder of a run.
@@ -410,6 +410,18 @@ impl RunStore {
             live,
         })
     }
+}
+
+/// Refuses a folder that other users can change.
+fn expect_own(path: &Path) -> Result<(), FolderError> {
+    let about = fs::metadata(path).map_err(|source| StoreError::new(path, source))?;
+    if about.uid() != process::own_user() {
+        return Err(FolderError::Foreign(path.to_owned()));
+    }
+    if about.mode() & 0o022 != 0 {
+        return Err(FolderError::Open(path.to_owned()));
+    }
+    Ok(())
 }
 
 /// True if the folder of a run's file is a real folder, not a symbolic link out of the run store.

@@ -1,7 +1,7 @@
 //! Site file `web.toml`: the requests that a site allows from a browser. Requests for anything else are refused.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -32,6 +32,19 @@ pub(crate) enum SiteError {
         /// Key, and the error in its value.
         what: String,
     },
+}
+
+impl SiteError {
+    /// Error in the value of a key, or in a group, of the file that was read.
+    pub(super) fn of_key(path: &Path, key: &str, what: String) -> Self {
+        // Only the line number depends on the text.
+        let text = bounded::given(path, bounded::TEXT_BYTES).unwrap_or_default();
+        Self::Wrong {
+            path: path.to_owned(),
+            line: line_of(&text, key),
+            what,
+        }
+    }
 }
 
 /// Settings of a site.
@@ -196,16 +209,30 @@ pub(super) fn length(ns: u64) -> String {
 }
 
 impl Site {
-    /// Describes the settings for the site's administrator, one per line.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    /// Describes the settings for the site's administrator, one per line. `listen` is the address of the server.
+    pub(crate) fn lines(&self, listen: SocketAddr) -> Vec<String> {
         let limits = &self.limits;
+        let is_open = !listen.ip().is_loopback();
+        let readers = match (self.private, self.public_reading) {
+            (false, true) => "every client, without the token",
+            (false, false) if !is_open => {
+                "on this machine, the user who runs the server; all others with the token"
+            }
+            _ => "only with the token",
+        };
+        let made = match self.token_file.exists() {
+            true => "",
+            false => " (the first start creates it)",
+        };
         let rate = limits.rate_bits_per_s.map_or_else(
             || "unlimited rate".to_owned(),
             |rate| format!("{} Gbit/s per link", units::show_gbit(rate as f64 / 1e9)),
         );
         let mut lines = vec![
+            format!("address    http://{listen}{}/", self.base),
+            format!("reading    {readers}"),
+            format!("token      {}{made}", self.token_file.display()),
             format!("results    {}", self.results.display()),
-            format!("token      {}", self.token_file.display()),
             format!(
                 "limits     {} per test, {} per run, {rate}; {} queued runs per fabric, {} starts per minute",
                 length(limits.time_ns),
@@ -241,27 +268,42 @@ pub(crate) fn read(path: &Path) -> Result<Site, SiteError> {
 }
 
 fn parse(text: &str, path: &Path) -> Result<Site, SiteError> {
-    let line_of = |at: usize| text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
+    let line_at = |at: usize| text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
     let wrong = |line: usize, what: String| SiteError::Wrong {
         path: path.to_owned(),
         line,
         what,
     };
     let written: Written = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_of(span.start));
-        wrong(line, error.message().to_owned())
-    })?;
-    settle(written, path.parent().unwrap_or(Path::new("."))).map_err(|(key, what)| {
-        // Report the line that has the key; its table is on an earlier line.
-        let name = key.rsplit('.').next().unwrap_or(key.as_str());
-        let has = |line: &str| {
-            line.trim_start()
-                .trim_start_matches(['[', '"'])
-                .contains(name)
+        let line = error.span().map_or(1, |span| line_at(span.start));
+        let what = match error.message() {
+            // No other key has a map.
+            "invalid type: sequence, expected a map" => {
+                "groups: write a table for each group: [groups.NAME], not [[groups]]"
+            }
+            what => what,
         };
-        let line = text.lines().position(has).map_or(1, |index| index + 1);
-        wrong(line, format!("{key}: {what}"))
-    })
+        wrong(line, what.to_owned())
+    })?;
+    settle(written, path.parent().unwrap_or(Path::new(".")))
+        .map_err(|(key, what)| wrong(line_of(text, &key), format!("{key}: {what}")))
+}
+
+/// Line of a group's table or of a key, from 1. The first line if it has none, as with a default.
+fn line_of(text: &str, key: &str) -> usize {
+    let quoted = format!("\"{key}\"");
+    let has = |line: &str| {
+        let line = line.trim_start();
+        let (rest, end) = match line.strip_prefix("[groups.") {
+            Some(rest) => (rest, ']'),
+            None => (line, '='),
+        };
+        [key, quoted.as_str()].iter().any(|name| {
+            let after = rest.strip_prefix(*name);
+            after.is_some_and(|after| after.trim_start().starts_with(end))
+        })
+    };
+    text.lines().position(has).map_or(1, |index| index + 1)
 }
 
 /// Key, and the error in its value.
@@ -444,9 +486,45 @@ pub(crate) mod tests {
                 format!("{head}proxies = [\"n1\"]\n{group}"),
                 "web.toml:3: invalid IP address",
             ),
+            (
+                format!("{head}[[groups]]\nhosts = \"n1,n2\"\n"),
+                "groups: write a table for each group: [groups.NAME]",
+            ),
         ] {
             let error = parse(&text, Path::new("web.toml")).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_key_or_group_is_found_in_its_own_line() {
+        let text = "version = 1\n[groups.ab]\nfabric = \"rack 7\"\n[groups.a]\n  hosts=\"n1\"\n[groups.\"rack 7\"]\n";
+        let found = ["version", "ab", "a", "hosts", "rack 7", "patterns"];
+        assert_eq!(found.map(|key| line_of(text, key)), [1, 2, 4, 5, 6, 1]);
+    }
+
+    #[test]
+    fn the_description_says_who_may_read() {
+        let readers = |listen: &str, change: fn(&mut Site)| {
+            let mut site = site();
+            change(&mut site);
+            let lines = site.lines(listen.parse().unwrap());
+            assert_eq!(lines[0], format!("address    http://{listen}/"));
+            lines[1].clone()
+        };
+        let (here, everywhere) = ("127.0.0.1:8080", "0.0.0.0:8080");
+        let own =
+            "reading    on this machine, the user who runs the server; all others with the token";
+        let token = "reading    only with the token";
+        assert_eq!(readers(here, |_| {}), own);
+        assert_eq!(readers(everywhere, |_| {}), token);
+        assert_eq!(readers(here, |site| site.private = true), token);
+        let both = readers(here, |site| {
+            site.private = true;
+            site.public_reading = true;
+        });
+        assert_eq!(both, token);
+        let all = readers(everywhere, |site| site.public_reading = true);
+        assert_eq!(all, "reading    every client, without the token");
     }
 }

@@ -32,9 +32,9 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
 
-    /// Read the site file, print what it allows, and end
+    /// Check the site file, print what it allows, and end
     ///
-    /// Example: --site web.toml --check
+    /// Refuses what a start of the server or a run from the page would refuse, and changes no file. Example: --site web.toml --check
     #[arg(long, requires = "site")]
     pub check: bool,
 
