@@ -53,8 +53,10 @@ pub(crate) fn parse(
         samples: arguments.samples.is_some(),
         repeats: None,
     });
+    let is_alone = outline.nodes.len() == 1;
+    let alone = is_alone.then(|| "one node: nothing is judged".to_owned());
     Ok(RunSpec {
-        notes: notes.into_iter().take(1).collect(),
+        notes: notes.into_iter().take(1).chain(alone).collect(),
         open,
         hold: arguments.hold,
         ..outline.spec(work, options)
@@ -256,6 +258,8 @@ mod tests {
             "{note}"
         );
         assert!(spec("--hosts local:3").unwrap().notes.is_empty());
+        let alone = spec("--hosts n1").unwrap().notes;
+        assert_eq!(alone, ["one node: nothing is judged"]);
         assert!(!spec("--hosts local:3").unwrap().open);
         assert!(spec("--hosts local,n2").unwrap().open, "n2 was not asked");
     }

@@ -60,7 +60,9 @@ fn named(words: &HostWords) -> Result<Vec<Host>, UsageError> {
             hosts::from_environment(&variable, &read)
                 .map_err(|error| UsageError::of("--hosts auto", error))
         }
-        (Some(list), _) => hosts::parse(list).map_err(|error| UsageError::of("--hosts", error)),
+        (Some(list), _) => {
+            hosts::parse_typed(list).map_err(|error| UsageError::of("--hosts", error))
+        }
         (None, Some(path)) => {
             let text = bounded::given(path, bounded::TEXT_BYTES).map_err(|error| {
                 let why = crate::sys::why(&error);
