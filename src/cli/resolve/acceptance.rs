@@ -353,6 +353,8 @@ mod tests {
                 "--sink discard and --coupling buffer",
             ),
             ("--hosts n1 --fanout 0", "--fanout 0"),
+            ("--hosts n1 --rsh srun", "--rsh: srun needs -w %h"),
+            ("--hosts n1 --rsh /bin/srun", "--rsh: srun needs -w %h"),
             (
                 "--hosts n1 --csv - --json -",
                 "cannot both go to standard output",
