@@ -159,6 +159,11 @@ fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, Usag
             .filter(|start| start.eq_ignore_ascii_case("multi-"));
         let Some(benchmark) = Benchmark::named(if bare.is_some() { &name[6..] } else { &name })
         else {
+            if name.to_lowercase().starts_with("imb-") {
+                return refuse(format!(
+                    "{place}{name:?} is a program of the suite: leave out its name"
+                ));
+            }
             return refuse(format!(
                 "{place}{name:?} is not a benchmark (see 'pipebench imb --help'){}",
                 like(&name, Benchmark::all().map(Benchmark::name))
@@ -340,6 +345,10 @@ mod tests {
     fn what_makes_no_sense_is_one_line() {
         for (words, expected) in [
             ("Pong", "\"Pong\" is not a benchmark"),
+            (
+                "IMB-MPI1 PingPong",
+                "\"IMB-MPI1\" is a program of the suite: leave out its name",
+            ),
             ("--map 2x3", "--map 2x3: 6 places for 4 ranks"),
             ("--map 4", "--map \"4\": write PxQ"),
             ("--npmin 0", "--npmin 0: at least 1"),
