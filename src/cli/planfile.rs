@@ -86,6 +86,7 @@ pub(super) fn of(hosts: &[Host], nodes: &[NodeSpec]) -> String {
     let tests = TEMPLATE.find(TESTS).map_or("", |at| &TEMPLATE[at..]);
     let tables = hosts.iter().map(|host| {
         let mut keys = host.attributes.clone();
+        keys.remove("slots");
         if let Some(node) = nodes.iter().find(|node| node.host == host.name) {
             let seen = [("switch", &node.switch), ("switchport", &node.switch_port)];
             for (key, value) in seen {

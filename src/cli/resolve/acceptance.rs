@@ -318,6 +318,10 @@ mod tests {
             ("--hosts n1 --mss 10", "--mss: from 88"),
             ("--hosts n1 --rate fast", "--rate: rate \"fast\""),
             ("--hosts n1 --rate 1", "--rate: 1: 1 bit/s? (write 1G"),
+            (
+                "--hosts n1 --link-speed 25000",
+                "25000: 25000 bit/s? (write 25000M or 25G, or",
+            ),
             ("--hosts n1 --rate 1bit/s", "--rate: at least 8"),
             (
                 "--hosts n1 --floor peer",
