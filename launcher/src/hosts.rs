@@ -10,7 +10,7 @@ mod hostfile;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use environment::from_environment;
+pub use environment::{from_environment, in_job, is_further_task};
 pub use expression::{parse, parse_typed};
 pub use fold::fold;
 pub use hostfile::hostfile;
