@@ -20,7 +20,7 @@ out=${SLURM_SUBMIT_DIR:-.}/results
 rsh='srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h'
 
 # Print the plan and its duration to the log of the job.
-pipebench --hosts auto --phases 2 --time 60s --dry-run
+pipebench --hosts auto --rsh "$rsh" --phases 2 --time 60s --dry-run
 
 # Two phases show the direction of a fault; three load the switch as a relay would.
 pipebench --hosts auto --rsh "$rsh" --phases 2 --time 60s --folder "$out"

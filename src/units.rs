@@ -20,8 +20,13 @@ pub enum UnitError {
         example: &'static str,
     },
     /// A rate without a unit that is too low to be meant in bit/s.
-    #[error("{0}: {0} bit/s? (write {0}G, or {0}bit/s if you mean that)")]
-    NoUnit(String),
+    #[error("{text}: {text} bit/s? (write {meant}, or {text}bit/s if you mean that)")]
+    NoUnit {
+        /// The text as given.
+        text: String,
+        /// The rate that it probably means.
+        meant: String,
+    },
 }
 
 /// Parses a size into bytes: `4096`, `64K`, `256KiB`, `1GiB`, `10MB`.
@@ -67,7 +72,13 @@ pub fn parse_rate_bits(text: &str) -> Result<u64, UnitError> {
     let error = || fault("rate", text, "200M, 10G, 2.5Gbit/s or 1000000");
     let (number, unit) = split(text).ok_or_else(error)?;
     if unit.is_empty() && number < LEAST {
-        return Err(UnitError::NoUnit(text.trim().to_owned()));
+        let text = text.trim().to_owned();
+        // 25000 is what the system shows of a port of 25 Gbit/s.
+        let meant = match number >= 1000.0 {
+            true => format!("{text}M or {}G", number / 1000.0),
+            false => format!("{text}G"),
+        };
+        return Err(UnitError::NoUnit { text, meant });
     }
     // Catalogues write 25Gb and 25GbE. 25GB would be bytes.
     let short = unit.strip_suffix("bE").or_else(|| unit.strip_suffix('b'));

@@ -676,6 +676,7 @@ fn the_example_of_a_plan_is_understood_by_run_and_check() {
         expect_success(&output, command);
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(said.contains("nodes      8: n[01-08]"), "{said}");
+        assert!(said.contains("\nreach      SSH"), "{said}");
     }
     let read = |name: &str| fs::read_to_string(root().join(name)).expect(name);
     let (template, example) = (read("src/cli/plan.toml"), read("examples/plan.toml"));

@@ -351,7 +351,7 @@ fn a_retest_needs_faults_hosts_and_places_that_are_known() {
     );
     assert_eq!(
         refused(shelf.path(), &["retest", "pb-2"]),
-        "pipebench: the command of pb-20261121-184228-b0b0b0: cannot read cluster.hosts: no such file or directory"
+        "pipebench: the command of pb-20261121-184228-b0b0b0: cannot read cluster.hosts: no such file or directory (start retest in the folder where that run was started)"
     );
     fs::write(shelf.path().join("cluster.hosts"), "n1\nn2\nn9\nn4\n").expect("written");
     assert_eq!(
@@ -366,6 +366,10 @@ fn a_retest_needs_faults_hosts_and_places_that_are_known() {
     assert_eq!(
         refused(shelf.path(), &["retest", "pb-2", "--moved", "n3"]),
         "pipebench: --moved \"n3\" is not HOST=PORT (n07=Eth1/8)"
+    );
+    assert_eq!(
+        refused(shelf.path(), &["retest", "pb-2", "--moved", "n3=PORT"]),
+        "pipebench: --moved n3=PORT: write the new switch port for PORT"
     );
     let plan = said(shelf.path(), &["retest", "pb-2", "--dry-run"], 0);
     assert!(plan.contains("nodes      3: n[1-3]"), "{plan}");

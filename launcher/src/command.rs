@@ -161,7 +161,8 @@ fn in_quotes(file: &FilePath) -> String {
 fn shell_words(text: &str, name: &str, user: Option<&str>) -> Result<Vec<String>, LaunchError> {
     let bad = || {
         let text = format!("the remote shell command '{text}' is empty or has an open quote");
-        LaunchError::new(Stage::Start, text).hint("examples: --rsh 'ssh -J gw', --rsh 'srun -w %h'")
+        let examples = "examples: --rsh 'ssh -J gw', --rsh 'srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h'";
+        LaunchError::new(Stage::Start, text).hint(examples)
     };
     let mut words = shlex::split(text)
         .filter(|words| !words.is_empty())

@@ -10,8 +10,8 @@ mod hostfile;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use environment::from_environment;
-pub use expression::parse;
+pub use environment::{from_environment, in_job, is_further_task};
+pub use expression::{parse, parse_typed};
 pub use fold::fold;
 pub use hostfile::hostfile;
 
@@ -60,6 +60,14 @@ pub enum HostListError {
         column: usize,
         /// The reason, with an example or with what is allowed.
         reason: String,
+    },
+    /// A typed name that looks like a range.
+    #[error("'{name}' is one host name; a range is {range} (a host file may contain such a name)")]
+    LikeRange {
+        /// The name.
+        name: String,
+        /// The host list that was probably meant.
+        range: String,
     },
     /// An excluded name that the host list does not contain.
     #[error("cannot exclude '{name}': it is not in the host list")]

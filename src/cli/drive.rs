@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use launcher::hosts::Host;
+use launcher::hosts::{self, Host};
 
 use crate::controller::{self, Conditions, Observer, Observers, RunEvent};
 use crate::plan::seal;
@@ -20,7 +20,7 @@ use super::files::{self, can_keep, exit_code, keep_file, keep_folder};
 use super::journal::{EventStream, Identity, Journal};
 use super::live::LiveDocument;
 use super::planfile;
-use super::process::{end_with, now_ms, random_digits, stand_by};
+use super::process::{end_with, now_ms, random_digits, stand_by, variable};
 use super::progress::Progress;
 use super::report::{self, Kept};
 use super::resolve::{self, RunSpec, UsageError};
@@ -76,6 +76,9 @@ pub(super) fn drive(
     output: &Output<'_>,
     request: impl FnOnce(Option<&Kept>) -> Result<RunSpec, UsageError>,
 ) -> Result<u8, u8> {
+    if hosts::is_further_task(&variable) {
+        return Err(refuse(&"start pipebench once, not once per task (srun -n)"));
+    }
     let folder = output.folder.unwrap_or(Path::new("."));
     let named = output.words.baseline.as_deref();
     let before = named.map(|name| report::read(name, folder)).transpose()?;
@@ -128,6 +131,10 @@ fn asks(spec: &RunSpec, words: &Measurement) -> bool {
 fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
     let words = output.words;
     let mut text = header::options(&spec.options) + &dry_run::dry_run(&spec.plan);
+    text += &format!(
+        "reach      {}\n",
+        reach(spec, output.launch, hosts::in_job(&variable))
+    );
     for note in &spec.notes {
         text += &format!("note       {note}\n");
     }
@@ -138,6 +145,17 @@ fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
         text += "files      none: a dry run measures nothing\n";
     }
     text
+}
+
+/// How hosts are reached, for the line of a dry run.
+fn reach(spec: &RunSpec, launch: &Launch, in_job: bool) -> String {
+    let is_alone = spec.hosts.iter().all(|host| host.local);
+    match &launch.rsh {
+        Some(command) => command.clone(),
+        None if is_alone => "this machine, without SSH".to_owned(),
+        None if in_job => "SSH, although this is a job (see --rsh)".to_owned(),
+        None => "SSH".to_owned(),
+    }
 }
 
 /// A run that has ended.

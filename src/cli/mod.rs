@@ -52,10 +52,10 @@ pub fn main() -> ExitCode {
         true => args::short_command(),
         false => args::command(),
     };
-    let matches = command.try_get_matches_from(words);
+    let matches = command.try_get_matches_from(&words);
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
-        Err(error) => return ExitCode::from(explain(&error)),
+        Err(error) => return ExitCode::from(explain(&error, &words)),
     };
     let act = || match &arguments.subcommand {
         Some(Subcommand::Node) => node::serve(),

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use crate::plan::{NodeSpec, Purpose, Site, Test};
 use crate::store::bounded;
 
-use super::args::{self, Measurement, PlainArguments};
+use super::args::{self, Measurement, NOT_IN_PLANS, PlainArguments};
 use super::mistakes::first_sentence;
 use super::process;
 use super::resolve::{self, RunSpec};
@@ -21,19 +21,6 @@ const FILE_VERSION: u32 = 1;
 /// Template that `pipebench init` writes.
 pub(super) const TEMPLATE: &str = include_str!("plan.toml");
 
-/// Options that make no sense in a plan, since they concern only the launching side.
-const NOT_IN_PLANS: [&str; 10] = [
-    "version",
-    "verbose",
-    "help",
-    "hold",
-    "dry-run",
-    "quiet",
-    "json",
-    "csv",
-    "resume",
-    "json-stream",
-];
 /// Options that a test can set. All other options belong to the run.
 const OF_TESTS: [&str; 12] = [
     "pattern",
@@ -99,6 +86,7 @@ pub(super) fn of(hosts: &[Host], nodes: &[NodeSpec]) -> String {
     let tests = TEMPLATE.find(TESTS).map_or("", |at| &TEMPLATE[at..]);
     let tables = hosts.iter().map(|host| {
         let mut keys = host.attributes.clone();
+        keys.remove("slots");
         if let Some(node) = nodes.iter().find(|node| node.host == host.name) {
             let seen = [("switch", &node.switch), ("switchport", &node.switch_port)];
             for (key, value) in seen {
@@ -613,7 +601,7 @@ mod tests {
         );
         refused(
             &format!("{HOSTS}[run]\nstreams = \"many\"\n"),
-            "plan.toml:5: run.streams: invalid value 'many' for '--streams <K>': invalid digit found in string",
+            "plan.toml:5: run.streams: invalid value 'many' for '--streams <K>': not a whole number",
         );
         refused(
             &format!("{HOSTS}[run]\ntime = \"3x\"\n"),

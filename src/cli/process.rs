@@ -12,6 +12,11 @@ use crate::{controller, exit, sys};
 
 use super::terminal::fail;
 
+/// A variable of this process's environment.
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// 32 random hexadecimal digits. The error is the exit code: a run needs random numbers.
 pub(super) fn random_digits() -> Result<String, u8> {
     controller::random_digits().map_err(|error| {

@@ -119,7 +119,14 @@ fn prepare(
             quoted(&record.command)
         ));
     }
-    let told = |error: &dyn std::fmt::Display| format!("the command of {name}: {error}");
+    let told = |error: &dyn std::fmt::Display| {
+        let error = error.to_string();
+        let hint = match error.starts_with("cannot read") {
+            true => " (start retest in the folder where that run was started)",
+            false => "",
+        };
+        format!("the command of {name}: {error}{hint}")
+    };
     let results = Measurement {
         folder: words.output.clone().or(words.results.folder.clone()),
         ..words.results.clone()
@@ -171,6 +178,12 @@ fn prepare(
         let Some((host, port)) = known else {
             return Err(format!("--moved {moved:?} is not HOST=PORT (n07=Eth1/8)"));
         };
+        // The sheet has this word in the command that it proposes.
+        if port == "PORT" {
+            return Err(format!(
+                "--moved {moved}: write the new switch port for PORT"
+            ));
+        }
         let mut nodes = spec
             .plan
             .nodes

@@ -56,9 +56,8 @@ pub(super) fn cgi(words: &CgiArguments) -> Result<u8, u8> {
         ));
     };
     let (site, tools) = (site_of(&path)?, tools()?);
-    let variable = |name: &str| std::env::var(name).ok();
     let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
-    let answered = web::answer(site, &tools, &variable, input, output);
+    let answered = web::answer(site, &tools, &process::variable, input, output);
     answered.map(|()| exit::OK).map_err(|error| {
         let code = match &error {
             CgiError::Folder(error) => code_of(error),

@@ -6,6 +6,18 @@
 use super::expression::parse;
 use super::{Host, HostListError};
 
+/// True in a job of Slurm or PBS.
+pub fn in_job(var: &dyn Fn(&str) -> Option<String>) -> bool {
+    let mut names = ["SLURM_JOB_ID", "SLURM_JOB_NODELIST", "PBS_NODEFILE"].into_iter();
+    names.any(|name| var(name).is_some())
+}
+
+/// True in a task of a job step that is not the first: another task of the step is the same command.
+pub fn is_further_task(var: &dyn Fn(&str) -> Option<String>) -> bool {
+    let number = var("SLURM_PROCID").and_then(|text| text.parse::<u32>().ok());
+    number.is_some_and(|number| number > 0)
+}
+
 /// Returns the job's hosts, each name once and in the job's order. Slurm goes before PBS.
 pub fn from_environment(
     var: &dyn Fn(&str) -> Option<String>,
@@ -63,6 +75,18 @@ mod tests {
     fn a_node_file_names_a_host_per_slot() {
         let names = with(&[("PBS_NODEFILE", "/f")], Ok("b\nb\na\nb\n")).unwrap();
         assert_eq!(names, ["b", "a"]);
+    }
+
+    #[test]
+    fn a_task_knows_its_job_and_its_place_in_the_step() {
+        let set = |name: &'static str, value: &'static str| {
+            move |asked: &str| (asked == name).then(|| value.to_owned())
+        };
+        assert!(in_job(&set("SLURM_JOB_ID", "7")) && in_job(&set("PBS_NODEFILE", "/f")));
+        assert!(!in_job(&set("HOME", "/")));
+        assert!(is_further_task(&set("SLURM_PROCID", "1")));
+        assert!(!is_further_task(&set("SLURM_PROCID", "0")));
+        assert!(!is_further_task(&set("HOME", "/")));
     }
 
     #[test]

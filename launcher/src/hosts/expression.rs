@@ -22,6 +22,37 @@ pub fn parse(text: &str) -> Result<Vec<Host>, HostListError> {
     Ok(hosts)
 }
 
+/// Parses a host list that a person typed. Fails for a name such as `n1-n8`: a run on one host of that name would have
+/// nothing to measure, and would not fail. Jobs and host files can have such names.
+pub fn parse_typed(text: &str) -> Result<Vec<Host>, HostListError> {
+    let hosts = parse(text)?;
+    let meant = hosts.iter().find_map(|host| {
+        let range = range_of(&host.name)?;
+        let name = host.name.clone();
+        Some(HostListError::LikeRange { name, range })
+    });
+    meant.map_or(Ok(hosts), Err)
+}
+
+/// The range `n[1-8]` that a name such as `n1-n8` probably means.
+fn range_of(name: &str) -> Option<String> {
+    let halves = name.match_indices('-');
+    let mut ranges = halves.filter_map(|(at, dash)| {
+        let (prefix, first) = numbered(&name[..at])?;
+        let (other, last) = numbered(&name[at + dash.len()..])?;
+        // ip-10-0-10-1 is an address, not a range.
+        let is_name = prefix.contains(|c: char| c == '.' || c.is_ascii_alphabetic());
+        (prefix == other && is_name).then(|| format!("{prefix}[{first}-{last}]"))
+    });
+    ranges.next()
+}
+
+/// Splits a name that ends with a number before that number.
+fn numbered(name: &str) -> Option<(&str, &str)> {
+    let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    (prefix.len() < name.len()).then(|| name.split_at(prefix.len()))
+}
+
 /// One entry as written, with the column in which it begins.
 struct Entry<'a> {
     text: &'a str,
@@ -273,6 +304,8 @@ impl Entry<'_> {
                 '&' | '^' => format!("'{c}' combines no lists: name the hosts that are left"),
                 _ => format!("character '{}' is not allowed", c.escape_default()),
             }
+        } else if name.contains("..") {
+            "a range is n[1-8], not n1..n8".to_owned()
         } else {
             return Ok(());
         };
@@ -482,10 +515,30 @@ mod tests {
         assert_eq!(port("n1:22"), Some(22));
     }
 
+    #[test]
+    fn a_range_without_brackets_is_refused_and_not_taken_for_one_host() {
+        let error = |text: &str| parse_typed(text).unwrap_err().to_string();
+        for (text, range) in [
+            ("n1-n8", "n[1-8]"),
+            ("m1,n01-n16", "n[01-16]"),
+            ("node-1-node-8", "node-[1-8]"),
+            ("10.0.0.1-10.0.0.8", "10.0.0.[1-8]"),
+        ] {
+            let error = error(text);
+            assert!(error.contains(&format!("a range is {range}")), "{error}");
+        }
+        assert!(error("n1..n8").contains("a range is n[1-8]"));
+        assert!(parse("n1..n8").is_err(), "no host has such a name");
+        for name in ["n1-ib0", "n1-8", "r1-n1", "ip-10-0-10-1", "n-n", "n[1-2]"] {
+            assert!(parse_typed(name).is_ok(), "{name}");
+        }
+        assert_eq!(names("n1-n8"), ["n1-n8"], "of a job or a host file");
+    }
+
     proptest! {
         #[test]
         fn no_text_panics(text in ".{0,80}") {
-            drop(parse(&text));
+            drop(parse_typed(&text));
         }
 
         #[test]

@@ -1,8 +1,8 @@
 //! Host files: a line per host, `name [key=value]...`, `#` comments.
 //!
-//! This module handles the keys of launching: `user`, `port`, `nodes`. It ignores `slots` and
-//! `max_slots` of other launchers' files. All other keys belong to the caller and go into
-//! [`Host::attributes`].
+//! This module handles the keys of launching: `user`, `port`, `nodes`. It accepts `slots` and
+//! `max_slots` of other launchers' files, and ignores the second. All other keys, and `slots`,
+//! belong to the caller and go into [`Host::attributes`].
 
 use super::expression::{check_user, node_count, parse, port_number, shown};
 use super::{Host, HostListError, MAX_HOSTS};
@@ -65,8 +65,8 @@ fn read_line(expression: &str, keys: &[&str], allowed: &[&str]) -> Result<Vec<Ho
             "user" => set_user(&mut hosts, value)?,
             "port" => set_port(&mut hosts, value)?,
             "nodes" => nodes = count(value)?,
-            "slots" | "max_slots" | "max-slots" => {}
-            _ if allowed.contains(&key) => hosts.iter_mut().for_each(|host| {
+            "max_slots" | "max-slots" => {}
+            _ if key == "slots" || allowed.contains(&key) => hosts.iter_mut().for_each(|host| {
                 host.attributes.insert(key.to_owned(), value.to_owned());
             }),
             _ => return Err(unknown_key(key, allowed)),
@@ -135,7 +135,7 @@ mod tests {
         assert!(
             hosts[2..5]
                 .iter()
-                .all(|host| host.local && host.attributes.is_empty())
+                .all(|host| host.local && host.attributes["slots"] == "8")
         );
         assert_eq!((hosts[5].name.as_str(), hosts[5].port), ("::1", Some(22)));
     }

@@ -29,7 +29,7 @@ pub(super) use hosts::HostWords;
 pub(super) use launch::Launch;
 pub(super) use measurement::Measurement;
 pub(super) use order::{FabricOrder, Order};
-pub(super) use plan::{InitArguments, RunArguments};
+pub(super) use plan::{InitArguments, NOT_IN_PLANS, RunArguments};
 pub(super) use ranks::RankWords;
 pub(super) use records::{
     CompareArguments, ListArguments, MergeArguments, ReportArguments, RetestArguments,
@@ -591,7 +591,7 @@ fn long_tail() -> String {
          pipebench --hosts n1,n2,n3 --phases 3             three hosts, ten seconds\n  \
          pipebench --hosts 'n[01-64]' --phases 2 --time 60s --folder results\n  \
          pipebench --hostfile cluster.txt --data-network 10.1.0.0/16 --json run.json\n  \
-         pipebench --hosts auto --rsh 'srun -w %h' --phases 3\n  \
+         pipebench --hosts auto --rsh 'srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h'\n  \
          pipebench --hosts 'n[01-64]' --phases 3 --dry-run\n  \
          pipebench status 'n[01-64]'                       the runs on these hosts\n  \
          pipebench watch 3f9a1c 'n[01-64]'                 one of them, live\n\n{}",

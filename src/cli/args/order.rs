@@ -21,7 +21,7 @@ pub(crate) struct Order {
     #[arg(long, value_name = "RATE")]
     pub link_speed: Option<String>,
 
-    /// Specified MTU of every data port, in bytes
+    /// MTU that every data port must have, in bytes (9000: jumbo frames); checked, never set
     ///
     /// A port with another MTU fails immediately. `mtu=` in a host file overrides it. Default: the MTU of most ports.
     /// Example: --mtu 9000

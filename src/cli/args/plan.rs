@@ -4,6 +4,20 @@ use std::path::PathBuf;
 
 use super::{HostWords, Launch, Measurement, Sockets};
 
+/// Options that make no sense in a plan, since they concern only the launching side.
+pub(crate) const NOT_IN_PLANS: [&str; 10] = [
+    "version",
+    "verbose",
+    "help",
+    "hold",
+    "dry-run",
+    "quiet",
+    "json",
+    "csv",
+    "resume",
+    "json-stream",
+];
+
 /// What the long help of `run` begins with.
 pub(super) const LONG: &str = "Runs a plan file: hosts with their switch ports, acceptance criteria, tests, and whose switch it is. `pipebench init` \
     writes one with comments. Its keys are the long names of the options of pipebench without a command; errors name line and key.\n\n\

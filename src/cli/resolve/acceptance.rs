@@ -53,8 +53,10 @@ pub(crate) fn parse(
         samples: arguments.samples.is_some(),
         repeats: None,
     });
+    let is_alone = outline.nodes.len() == 1;
+    let alone = is_alone.then(|| "one node: nothing is judged".to_owned());
     Ok(RunSpec {
-        notes: notes.into_iter().take(1).collect(),
+        notes: notes.into_iter().take(1).chain(alone).collect(),
         open,
         hold: arguments.hold,
         ..outline.spec(work, options)
@@ -256,6 +258,8 @@ mod tests {
             "{note}"
         );
         assert!(spec("--hosts local:3").unwrap().notes.is_empty());
+        let alone = spec("--hosts n1").unwrap().notes;
+        assert_eq!(alone, ["one node: nothing is judged"]);
         assert!(!spec("--hosts local:3").unwrap().open);
         assert!(spec("--hosts local,n2").unwrap().open, "n2 was not asked");
     }
@@ -314,6 +318,10 @@ mod tests {
             ("--hosts n1 --mss 10", "--mss: from 88"),
             ("--hosts n1 --rate fast", "--rate: rate \"fast\""),
             ("--hosts n1 --rate 1", "--rate: 1: 1 bit/s? (write 1G"),
+            (
+                "--hosts n1 --link-speed 25000",
+                "25000: 25000 bit/s? (write 25000M or 25G, or",
+            ),
             ("--hosts n1 --rate 1bit/s", "--rate: at least 8"),
             (
                 "--hosts n1 --floor peer",
@@ -349,6 +357,8 @@ mod tests {
                 "--sink discard and --coupling buffer",
             ),
             ("--hosts n1 --fanout 0", "--fanout 0"),
+            ("--hosts n1 --rsh srun", "--rsh: srun needs -w %h"),
+            ("--hosts n1 --rsh /bin/srun", "--rsh: srun needs -w %h"),
             (
                 "--hosts n1 --csv - --json -",
                 "cannot both go to standard output",

@@ -142,6 +142,14 @@ pub(crate) fn check_launch(launch: &Launch) -> Result<(), UsageError> {
     if launch.fanout == 0 {
         return refuse("--fanout 0: at least 1");
     }
+    // srun would take the host that is appended for the program to run.
+    let rsh = launch.rsh.as_deref().unwrap_or_default();
+    let program = rsh.split_whitespace().next().unwrap_or_default();
+    if Path::new(program).ends_with("srun") && !rsh.contains("%h") {
+        return refuse(
+            "--rsh: srun needs -w %h (write --rsh 'srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h')",
+        );
+    }
     Ok(())
 }
 

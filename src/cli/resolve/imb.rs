@@ -55,7 +55,28 @@ pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
     if words.map.is_some() && words.results.keep_going {
         return refuse("--map gives every rank a place: leave out --keep-going");
     }
-    Ok(outline.spec(Work::Imb(imb), options(words, count)))
+    let notes = outline.slots_note().into_iter();
+    let notes = notes.chain(near_note(&imb, nodes)).collect();
+    Ok(RunSpec {
+        notes,
+        ..outline.spec(Work::Imb(imb), options(words, count))
+    })
+}
+
+/// Says that benchmarks of two ranks do not leave a host, if there are such benchmarks although there are several hosts.
+fn near_note(imb: &Imb, nodes: usize) -> Option<String> {
+    let count = imb.ranks.count(nodes);
+    let node = |rank: &usize| imb.ranks.node_of(*rank, nodes);
+    let is_near = |group: &Vec<usize>| group.iter().map(node).all(|one| one == node(&group[0]));
+    let mut tables = imb.tables(count).into_iter();
+    let near = tables.find(|table| {
+        let is_of_two = imb.series(table.benchmark, count) == [2];
+        is_of_two && nodes > 1 && table.groups.iter().all(is_near)
+    });
+    let name = near?.benchmark.name();
+    Some(format!(
+        "{name}: both ranks are on one host (--rank-order round-robin puts them on two)"
+    ))
 }
 
 /// Default time for a length by the current rules, in seconds.
@@ -159,6 +180,11 @@ fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, Usag
             .filter(|start| start.eq_ignore_ascii_case("multi-"));
         let Some(benchmark) = Benchmark::named(if bare.is_some() { &name[6..] } else { &name })
         else {
+            if name.to_lowercase().starts_with("imb-") {
+                return refuse(format!(
+                    "{place}{name:?} is a program of the suite: leave out its name"
+                ));
+            }
             return refuse(format!(
                 "{place}{name:?} is not a benchmark (see 'pipebench imb --help'){}",
                 like(&name, Benchmark::all().map(Benchmark::name))
@@ -337,9 +363,41 @@ mod tests {
     }
 
     #[test]
+    fn a_benchmark_of_two_ranks_on_one_host_is_noted() {
+        let notes = |words: &str| {
+            let all = ["imb", "--hosts", "n1,n2"].into_iter();
+            let words = Words::try_parse_from(all.chain(words.split_whitespace())).unwrap();
+            parse(&words.imb).unwrap().notes.join("\n")
+        };
+        let note = notes("PingPong --ranks-per-node 2");
+        assert!(
+            note.starts_with("PingPong: both ranks are on one host"),
+            "{note}"
+        );
+        assert_eq!(notes("PingPong"), "");
+        assert_eq!(notes("Allreduce --ranks-per-node 2"), "");
+        let apart = "PingPong --ranks-per-node 2 --rank-order round-robin";
+        assert_eq!(notes(apart), "");
+    }
+
+    #[test]
+    fn slots_of_a_host_file_are_noted_as_ignored() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hosts");
+        std::fs::write(&path, "n1 slots=4\nn2 slots=4\n").unwrap();
+        let words = Words::try_parse_from(["imb", "--hostfile", &path.display().to_string()]);
+        let spec = parse(&words.unwrap().imb).unwrap();
+        assert_eq!(spec.notes, ["slots= ignored: use --ranks-per-node"]);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_one_line() {
         for (words, expected) in [
             ("Pong", "\"Pong\" is not a benchmark"),
+            (
+                "IMB-MPI1 PingPong",
+                "\"IMB-MPI1\" is a program of the suite: leave out its name",
+            ),
             ("--map 2x3", "--map 2x3: 6 places for 4 ranks"),
             ("--map 4", "--map \"4\": write PxQ"),
             ("--npmin 0", "--npmin 0: at least 1"),

@@ -73,6 +73,7 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
     };
     check(&linktest, outline.nodes.len())?;
     outline.seed = own.seed_randomize_buffers;
+    notes.extend(outline.slots_note());
     let options = options(own, outline.nodes.len(), &linktest);
     Ok(RunSpec {
         notes,

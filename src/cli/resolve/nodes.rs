@@ -13,11 +13,16 @@ use crate::units;
 
 use super::error::{UsageError, refuse};
 use crate::cli::args::{HostWords, Sockets};
+use crate::cli::process::variable;
 
 /// Known attributes of a host file, in addition to user, port, nodes and slots.
 const ATTRIBUTES: [&str; 6] = ["data", "speed", "mtu", "switch", "switchport", "group"];
 
-const NO_HOSTS: &str = "no hosts: name them with --hosts or --hostfile (try --hosts local:3)";
+/// Says that no hosts are named, given whether this process runs in a job.
+fn no_hosts(in_job: bool) -> String {
+    let hint = if in_job { "auto" } else { "local:3" };
+    format!("no hosts: name them with --hosts or --hostfile (try --hosts {hint})")
+}
 
 /// MTUs that a port can have, in bytes.
 pub(super) const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
@@ -30,8 +35,8 @@ pub(crate) fn hosts_of(words: &HostWords, by_rsh: bool) -> Result<Vec<Host>, Usa
     }
     if left.is_empty() {
         return refuse(match words.exclude {
-            Some(_) => "no hosts are left after --exclude",
-            None => NO_HOSTS,
+            Some(_) => "no hosts are left after --exclude".to_owned(),
+            None => no_hosts(hosts::in_job(&variable)),
         });
     }
     let own = own_names();
@@ -55,12 +60,13 @@ fn named(words: &HostWords) -> Result<Vec<Host>, UsageError> {
     }
     match (words.list.as_deref(), words.file.as_deref()) {
         (Some("auto"), _) => {
-            let variable = |name: &str| std::env::var(name).ok();
             let read = |path: &str| bounded::given(Path::new(path), bounded::TEXT_BYTES);
             hosts::from_environment(&variable, &read)
                 .map_err(|error| UsageError::of("--hosts auto", error))
         }
-        (Some(list), _) => hosts::parse(list).map_err(|error| UsageError::of("--hosts", error)),
+        (Some(list), _) => {
+            hosts::parse_typed(list).map_err(|error| UsageError::of("--hosts", error))
+        }
         (None, Some(path)) => {
             let text = bounded::given(path, bounded::TEXT_BYTES).map_err(|error| {
                 let why = crate::sys::why(&error);
@@ -68,7 +74,7 @@ fn named(words: &HostWords) -> Result<Vec<Host>, UsageError> {
             })?;
             host_lines(&text)
         }
-        (None, None) => refuse(NO_HOSTS),
+        (None, None) => refuse(no_hosts(hosts::in_job(&variable))),
     }
 }
 
@@ -203,4 +209,15 @@ pub(super) fn capacities_of(nodes: &[NodeSpec], here: &Capacity) -> Vec<Capacity
         }
     }
     capacities
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_without_hosts_is_led_to_auto() {
+        assert!(no_hosts(true).ends_with("(try --hosts auto)"));
+        assert!(no_hosts(false).ends_with("(try --hosts local:3)"));
+    }
 }

@@ -125,6 +125,13 @@ impl<'a> Outline<'a> {
         })
     }
 
+    /// Says that the slots of another launcher's host file are no ranks, if it has some.
+    pub(super) fn slots_note(&self) -> Option<String> {
+        let mut hosts = self.hosts.iter();
+        let has_slots = hosts.any(|host| host.attributes.contains_key("slots"));
+        has_slots.then(|| "slots= ignored: use --ranks-per-node".to_owned())
+    }
+
     /// The request for some work. The options of the work come first.
     pub(super) fn spec(self, work: Work, mut options: Options) -> RunSpec {
         let shared = self.shared;
