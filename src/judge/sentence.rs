@@ -2,7 +2,7 @@
 
 use crate::plan::Pattern;
 use crate::record::{Culprit, DirectionSheet, FaultKind, FaultSheet, Sheet, Verdict, VerdictWord};
-use crate::units::{show_part, show_rate};
+use crate::units::{percent, show_part, show_rate};
 
 use super::fabric::Place;
 use super::fault::Fault;
@@ -314,9 +314,4 @@ fn steps(fault: &FaultSheet) -> String {
         links.collect::<Vec<_>>().join(", "),
         shares.collect::<Vec<_>>().join(", ")
     )
-}
-
-/// A share in per cent, rounded down to a tenth: 89.96 is not 90.0.
-fn percent(share: f64) -> f64 {
-    (share * 1000.0).floor() / 10.0
 }

@@ -28,9 +28,9 @@ pub(super) fn weakest_as_text(
     floor: &str,
 ) -> String {
     format!(
-        "weakest {place} {} payload ({:.1} %, floor {floor})",
+        "weakest {place} {} payload ({}, floor {floor})",
         show_part(one.rate_bits_per_s, one.expected_bits_per_s.unwrap_or(0.0)),
-        share * 100.0
+        percent(share)
     )
 }
 

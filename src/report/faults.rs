@@ -5,6 +5,8 @@ use crate::plan::NodeSpec;
 use crate::record::{Culprit, FaultKind, FaultSheet, PortSheet, Record, VerdictWord};
 use crate::units::{Scale, rate_word, show_part, show_rate};
 
+use super::percent;
+
 /// A fault's name with its figures, in one line.
 pub(super) fn brief(record: &Record, fault: &FaultSheet) -> String {
     let name = name_of(&record.plan, &record.sheet, fault);
@@ -25,9 +27,9 @@ pub(super) fn figures(fault: &FaultSheet) -> String {
             let note = fault.notes.first().filter(|_| by_host);
             let note = note.map_or_else(String::new, |note| format!(": {note}"));
             format!(
-                "{} ({:.1} %){note}",
+                "{} ({}){note}",
                 show_part(rate, rate / fault.share.max(1e-9)),
-                fault.share * 100.0
+                percent(fault.share)
             )
         }
     }

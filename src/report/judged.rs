@@ -6,7 +6,7 @@ use crate::record::{Basis, FaultKind, Measured, Record, TestRecord, VerdictWord}
 use crate::units::show_ns;
 
 use super::directions::{judged_part, loaded, looks_for_losses, weakest};
-use super::{count, faults};
+use super::{count, faults, percent};
 
 /// Fixed sentence on every sheet: the kind of test, and the RFCs whose conformance it does not claim.
 pub const FIXED_WORDS: &str = "software test from end hosts, TCP payload; follows RFC 2889/8239 patterns, does not claim conformance";
@@ -99,10 +99,10 @@ fn loaded_line(record: &Record) -> Option<String> {
     let of_switch =
         of_switch.map_or_else(String::new, |ports| format!(" (of {ports} on the switch)"));
     Some(format!(
-        "      {} of {} ports{of_switch} loaded both ways; best rate per port: at least {:.1} % of its ceiling{}",
+        "      {} of {} ports{of_switch} loaded both ways; best rate per port: at least {} of its ceiling{}",
         loaded.ports,
         loaded.named,
-        share * 100.0,
+        percent(share),
         judged_part(record).map_or_else(String::new, |part| format!("; {part}"))
     ))
 }
