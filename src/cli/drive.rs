@@ -128,6 +128,9 @@ fn asks(spec: &RunSpec, words: &Measurement) -> bool {
 fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
     let words = output.words;
     let mut text = header::options(&spec.options) + &dry_run::dry_run(&spec.plan);
+    if !output.preflight {
+        text += &dry_run::verdict(&spec.plan);
+    }
     for note in &spec.notes {
         text += &format!("note       {note}\n");
     }

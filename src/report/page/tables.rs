@@ -527,11 +527,11 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 @if has_floor { dt { "floor" } dd { (floor_in_full(&record.plan)) " in every test" } }
                 @if has_loss {
                     dt { "loss" }
-                    dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) @if !directions::looks_for_losses(record) { "; no test of this run looks for losses" } }
+                    dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) @if !directions::looks_for_losses(&record.plan) { "; no test of this run looks for losses" } }
                 }
                 @for (name, text) in criteria.said().iter().filter_map(|one| one.condition.as_ref()) { dt { (name) } dd { (text) } }
                 @if !own_mtus.is_empty() { dt { "MTU of individual hosts" } dd { (own_mtus.join(", ")) " as specified" } }
-                @if has_floor { dt { "speeds" } dd { (judged::basis(record)) } }
+                @if has_floor { dt { "speed" } dd { (judged::speeds(record)) } }
                 @if !untold.is_empty() { dt { "not counted" } dd { (untold.join(", ")) } }
             }
             details {
