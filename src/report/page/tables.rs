@@ -13,7 +13,7 @@ use crate::record::{
 };
 use crate::units::{Scale, show_ns, show_rate, sum};
 
-use crate::report::compare::Comparison;
+use crate::report::compare::{CAUTION, Comparison};
 use crate::report::figures::{Figures, Port};
 use crate::report::wires as interfaces;
 use crate::report::{
@@ -222,6 +222,7 @@ pub(super) fn baseline(comparison: Option<&Comparison>) -> Markup {
             @for text in &comparison.faults { p { (text) } }
             @for name in &comparison.new { p { "new: " (name) " FAIL" } }
             @for text in &comparison.conditions { p .note { "not the same: " (text) } }
+            @if !comparison.conditions.is_empty() && !comparison.rows.is_empty() { p .note { (CAUTION) } }
             (changes(comparison, WORST))
         }
     }
@@ -540,7 +541,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
             }
             @if let Some(sealed) = &record.seal {
                 details {
-                    summary { "Sealed before the start" }
+                    summary { "Sealed before the start: the exact text that is hashed" }
                     pre { (sealed) }
                 }
             }
