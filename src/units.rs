@@ -248,6 +248,12 @@ pub fn show_rate(bits_per_s: f64) -> String {
     format!("{} {}", scale.show(bits_per_s), scale.unit)
 }
 
+/// A share in per cent, rounded down to a tenth, in every sentence and table: 89.96 % is not 90.0 %. The summand makes up for 57 %, which is 56.99… as
+/// a binary number.
+pub(crate) fn percent(share: f64) -> f64 {
+    (share * 1000.0 + 1e-6).floor() / 10.0
+}
+
 /// Formats a rate and the one that it is a part of, in the unit of the higher one: `55.40 of 91.60 Mbit/s`.
 pub(crate) fn show_part(part: f64, whole: f64) -> String {
     let scale = Scale::of(part.max(whole));
@@ -312,6 +318,13 @@ pub fn show_gbit(rate: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Symptom: 47.3 % in the headline, and 47.4 % in the table below it.
+    #[test]
+    fn a_share_is_rounded_down_and_never_up_to_a_floor() {
+        let shown = [0.4738, 0.89996, 0.57, 0.9, 1.016].map(percent);
+        assert_eq!(shown, [47.3, 89.9, 57.0, 90.0, 101.6]);
+    }
 
     #[test]
     fn a_rate_is_shown_with_the_unit_that_fits() {

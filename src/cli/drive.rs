@@ -135,6 +135,9 @@ fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
         "reach      {}\n",
         reach(spec, output.launch, hosts::in_job(&variable))
     );
+    if !output.preflight {
+        text += &dry_run::verdict(&spec.plan);
+    }
     for note in &spec.notes {
         text += &format!("note       {note}\n");
     }
@@ -245,7 +248,12 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     for note in &spec.notes {
         observers.see(RunEvent::Notice(note));
     }
-    let record = controller::run(spec.plan, &spec.hosts, &conditions, &mut observers);
+    let mut record = controller::run(spec.plan, &spec.hosts, &conditions, &mut observers);
+    // A runner's folder means nothing to a reader of its reports.
+    if words.run_folder.is_none() {
+        let file = words.json.clone().filter(|file| file != Path::new("-"));
+        record.place = folder.clone().or(file);
+    }
     progress.close_table();
     let files = [journal.map(|one| one.file), samples.map(|one| one.file)];
     let failures = files.iter().flatten().filter_map(store::Growing::failure);

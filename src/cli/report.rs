@@ -34,8 +34,9 @@ pub(super) fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
     let path = runs::find(name, folder).map_err(|error| refuse(&error))?;
     let (text, file) = runs::read_with_facts(&path).map_err(|error| refuse(&error))?;
     let digest = launcher::digest_of(text.as_bytes());
-    let record =
+    let mut record =
         json::read_owned(text).map_err(|error| refuse(&format!("{}: {error}", path.display())))?;
+    record.place = Some(runs::place_of(&path));
     Ok(Kept {
         record,
         digest,

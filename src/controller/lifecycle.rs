@@ -101,6 +101,7 @@ pub(crate) fn run(
         seal: conditions.seal.clone(),
         resumed: resumed.map(|resumed| resumed.run.clone()),
         name: conditions.name.clone(),
+        place: None,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::record::{
     HostRecord, ImbRecord, Measured, Missing, Sheet, TestRecord, Trouble, TroubleKind, Verdict,
     VerdictWord, WireFinding, WireKind, first_nodes,
 };
+use crate::units::percent;
 
 use super::cables;
 use super::confirm::Request;
@@ -141,7 +142,7 @@ fn leave_unmeasured(verdict: &mut Verdict, sheet: &Sheet, open: &[Request], crit
     });
     let least = short.min_by(|a, b| a.0.total_cmp(&b.0));
     let least = least.map_or_else(String::new, |(share, name)| {
-        format!(" (lowest: {name}, {:.1} %)", share * 100.0)
+        format!(" (lowest: {name}, {:.1} %)", percent(share))
     });
     verdict.word = VerdictWord::Undecided;
     let losses = open.iter().find(|request| request.paced.is_some());

@@ -6,7 +6,7 @@ use launcher::hosts::fold;
 
 use crate::plan::{Coupling, Sink, Test};
 use crate::record::FaultSheet;
-use crate::units::{show_rate, sum};
+use crate::units::{percent, show_rate, sum};
 
 use super::fabric::Place;
 use super::fault::Fault;
@@ -135,7 +135,7 @@ impl Writer<'_> {
         };
         Some(format!(
             "{label} {way} carried {:.1} % of its ceiling{at}{more}: {why}",
-            share * 100.0,
+            percent(share),
         ))
     }
 

@@ -2,11 +2,11 @@
 
 use crate::plan::Pattern;
 use crate::record::{Culprit, DirectionSheet, FaultKind, FaultSheet, Sheet, Verdict, VerdictWord};
-use crate::units::{show_part, show_rate};
+use crate::units::{percent, show_part, show_rate};
 
 use super::fabric::Place;
 use super::fault::Fault;
-use super::names::{Alone, and_more, by_itself, culprit, floor_text, floor_text_of, name, name_of};
+use super::names::{Alone, by_itself, culprit, floor_text, floor_text_of, name, name_of};
 use super::thresholds::ALIKE_UNDER_LOAD;
 use super::verdict::Writer;
 
@@ -15,9 +15,10 @@ impl Writer<'_> {
     pub(super) fn verdict(&self, sheet: &Sheet, all_told: bool) -> Verdict {
         let of = |word, reason: String| Verdict { word, reason };
         if let Some(worst) = sheet.faults.first() {
-            let alike = sheet.faults.iter().filter(|fault| fault.word == worst.word);
-            let more = and_more(alike.count(), 1, "; ");
-            return of(worst.word, self.sentence(sheet, worst) + &more);
+            return of(
+                worst.word,
+                self.sentence(sheet, worst) + &others_like(sheet, worst),
+            );
         }
         let of_ports = sheet.directions().map(|(.., one)| one);
         let of_uplinks = sheet.uplinks.iter().flat_map(|one| [one.up, one.down]);
@@ -299,24 +300,67 @@ impl Writer<'_> {
     }
 }
 
+/// Words for the other faults with the word of the worst one, such as `; and 2 more port directions`.
+fn others_like(sheet: &Sheet, worst: &FaultSheet) -> String {
+    let alike = || sheet.faults.iter().filter(|fault| fault.word == worst.word);
+    let others = alike().count().saturating_sub(1);
+    let is_direction =
+        |fault: &FaultSheet| matches!(fault.culprit, Culprit::Send(_) | Culprit::Receive(_));
+    let what = match alike().all(is_direction) {
+        true => "port direction",
+        false => "fault",
+    };
+    match others {
+        0 => String::new(),
+        1 => format!("; and 1 more {what}"),
+        _ => format!("; and {others} more {what}s"),
+    }
+}
+
 /// Text with the share that each number of links at once carried.
 fn steps(fault: &FaultSheet) -> String {
     if fault.steps.is_empty() {
         return String::new();
     }
-    let links = fault.steps.iter().map(|step| step.links.to_string());
-    let shares = fault.steps.iter().map(|step| {
+    let steps = fault.steps.iter().map(|step| {
         let share = step.rate_bits_per_s / step.expected_bits_per_s.max(1.0);
-        format!("{:.0}", percent(share))
+        let links = if step.links == 1 { "link" } else { "links" };
+        format!("{} {links} {:.0} %", step.links, percent(share))
     });
-    format!(
-        "; in isolation, with {} links at once: {} %",
-        links.collect::<Vec<_>>().join(", "),
-        shares.collect::<Vec<_>>().join(", ")
-    )
+    let steps: Vec<String> = steps.collect();
+    format!("; with no other load: {}", steps.join(", "))
 }
 
-/// A share in per cent, rounded down to a tenth: 89.96 is not 90.0.
-fn percent(share: f64) -> f64 {
-    (share * 1000.0).floor() / 10.0
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Record;
+
+    fn stored(text: &str) -> Record {
+        serde_json::from_str(text).unwrap()
+    }
+
+    /// Symptom: "in isolation, with 1, 2, 4 links at once: 102, 101, 61 %", of which a reader must join two lists.
+    #[test]
+    fn each_number_of_links_stands_beside_its_share() {
+        let record = stored(include_str!("../../tests/golden/backplane/record.json"));
+        assert_eq!(
+            steps(&record.sheet.faults[0]),
+            "; with no other load: 1 link 102 %, 2 links 101 %, 4 links 61 %"
+        );
+    }
+
+    /// Symptom: "UNDECIDED n3 receive: ...; and 2 more", without a word on what these are.
+    #[test]
+    fn a_headline_says_what_the_others_are() {
+        let mut sheet = stored(include_str!("../../tests/golden/undecided/record.json")).sheet;
+        let worst = sheet.faults[0].clone();
+        assert_eq!(others_like(&sheet, &worst), "; and 2 more port directions");
+        sheet.faults.truncate(2);
+        assert_eq!(others_like(&sheet, &worst), "; and 1 more port direction");
+        sheet.faults[1].culprit = Culprit::Pair(0, 1);
+        assert_eq!(others_like(&sheet, &worst), "; and 1 more fault");
+        sheet.faults.truncate(1);
+        assert_eq!(others_like(&sheet, &worst), "");
+    }
 }

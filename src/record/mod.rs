@@ -43,6 +43,8 @@ pub use trouble::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind, rank};
 #[cfg(test)]
 pub(crate) use sighting::tests::seen;
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{DataPort, RunPlan};
@@ -97,6 +99,9 @@ pub struct Record {
     /// Name of the run, if it was settled before the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Path of the run's folder or record as this process writes or reads it, for commands that name the run. It is not stored.
+    #[serde(skip)]
+    pub place: Option<PathBuf>,
 }
 
 impl Record {

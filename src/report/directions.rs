@@ -1,7 +1,7 @@
 //! What the judge says of port directions: the weakest, how many were loaded, the figure to sign, and the words in their rows of tables.
 
 use crate::judge::names::{and_more, floor_text, name, name_of};
-use crate::plan::{Profile, Purpose};
+use crate::plan::{Profile, Purpose, RunPlan};
 use crate::record::{
     Culprit, DirectionSheet, FaultSheet, Missing, Record, TestRecord, VerdictWord,
 };
@@ -28,9 +28,9 @@ pub(super) fn weakest_as_text(
     floor: &str,
 ) -> String {
     format!(
-        "weakest {place} {} payload ({:.1} %, floor {floor})",
+        "weakest {place} {} payload ({}, floor {floor})",
         show_part(one.rate_bits_per_s, one.expected_bits_per_s.unwrap_or(0.0)),
-        share * 100.0
+        percent(share)
     )
 }
 
@@ -85,13 +85,13 @@ pub(super) fn is_acceptance(record: &Record) -> bool {
         acceptance.profile == Profile::Acceptance
             && !acceptance.shortened
             && acceptance.repeats.is_none()
-            && looks_for_losses(record)
+            && looks_for_losses(&record.plan)
     })
 }
 
-/// True if a test of the run looks for losses.
-pub(super) fn looks_for_losses(record: &Record) -> bool {
-    let mut tests = record.plan.tests().iter();
+/// True if a test of the plan looks for losses.
+pub(super) fn looks_for_losses(plan: &RunPlan) -> bool {
+    let mut tests = plan.tests().iter();
     tests.any(|test| test.purpose == Purpose::Loss)
 }
 
@@ -114,8 +114,8 @@ pub(super) fn to_sign(record: &Record) -> Option<String> {
     let asked = record.plan.tests().first();
     let asked = asked.and_then(|test| test.sockets.mss_bytes);
     let mtu = match (asked, interface) {
-        (Some(mss), _) => format!("with segments of {mss} bytes "),
-        (None, Some(one)) => format!("at MTU {} ", one.mtu_bytes),
+        (Some(mss), _) => format!(" with segments of {mss} bytes"),
+        (None, Some(one)) => format!(" at MTU {}", one.mtu_bytes),
         (None, None) => String::new(),
     };
     let wire = figure.wire_bits_per_s.map_or_else(String::new, |wire| {
@@ -123,13 +123,13 @@ pub(super) fn to_sign(record: &Record) -> Option<String> {
     });
     let possible = port.speed_bits_per_s.map_or_else(String::new, |speed| {
         let share = figure.ceiling_bits_per_s / speed as f64;
-        format!(" (its ceiling {mtu}is {:.1} % of line rate)", share * 100.0)
+        format!(" ({} of line rate{mtu})", percent(share))
     });
     Some(format!(
-        "{} {way} {} payload{wire} one way, both directions loaded: {:.1} % of the port's ceiling{possible}",
+        "{} {way} {} payload{wire} one way, both directions loaded: {} of what the port can carry then{possible}",
         port.label,
         show_rate(figure.rate_bits_per_s),
-        figure.rate_bits_per_s / figure.ceiling_bits_per_s * 100.0,
+        percent(figure.rate_bits_per_s / figure.ceiling_bits_per_s),
     ))
 }
 
@@ -304,10 +304,14 @@ mod tests {
             test: 1,
             always: false,
         };
+        let without = "test; without tests that another fault limited)";
+        assert!(!text::summary(&record).contains(without));
         assert_eq!(
             word_of(&mut record, 1, limited),
             "PASS; 50.0 % in test 2, limited by n2->n4"
         );
+        // Symptom: "least to most" above 95.55, and 47.00 of the same direction in the line `limited`.
+        assert!(text::summary(&record).contains(without));
     }
 
     #[test]
@@ -332,6 +336,9 @@ mod tests {
     fn a_screening_has_no_figure_to_sign() {
         let mut record = stored(include_str!("../../tests/golden/acceptance/record.json"));
         assert_eq!(name_of_figure(&record), "to sign");
+        let said = to_sign(&record).unwrap();
+        assert!(said.contains("of what the port can carry then ("), "{said}");
+        assert!(said.ends_with(" % of line rate at MTU 1500)"), "{said}");
         record.plan.acceptance_mut().unwrap().shortened = true;
         assert_eq!(name_of_figure(&record), "lowest port direction");
     }

@@ -1,12 +1,15 @@
 //! The cost of a plan, which `--dry-run` prints before anything starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::judge::names::floor_text;
 use crate::plan::imb::{Class, Imb};
 use crate::plan::latency::Latency;
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::plan::{Bound, RunPlan, Test, Work, size};
-use crate::units::{show_bytes, show_ns};
+use crate::units::{show_bytes, show_ns, show_rate};
+
+use super::{judged, preflight};
 
 /// The cost of a plan: processes, memory, links, duration and volume.
 pub fn dry_run(plan: &RunPlan) -> String {
@@ -19,6 +22,31 @@ pub fn dry_run(plan: &RunPlan) -> String {
         Work::Imb(imb) => tables(imb, nodes),
     };
     format!("nodes      {nodes}: {}\n{cost}", super::fold(&labels))
+}
+
+/// Line on what the run is judged against, and the use that its figures permit. Empty for kinds of work that have no floor.
+pub fn verdict(plan: &RunPlan) -> String {
+    if let Work::Latency(_) | Work::Imb(_) = plan.work {
+        return String::new();
+    }
+    let standing = judged::permitted_use(plan);
+    let standing = standing.map_or_else(String::new, |word| format!(": {word}"));
+    let floor = floor_text(plan);
+    let nodes = plan.nodes.iter();
+    let speeds: Option<BTreeSet<u64>> = nodes.map(|node| node.speed_bits_per_s).collect();
+    let text = match speeds {
+        _ if hosts_by_name(plan).len() < 2 => "NOT JUDGED: all nodes are on one host".to_owned(),
+        Some(speeds) => {
+            let speeds = speeds.into_iter().map(|speed| show_rate(speed as f64));
+            let speeds: Vec<String> = speeds.collect();
+            let speeds = speeds.join(" and ");
+            format!("judged against {speeds}, floor {floor}{standing}")
+        }
+        None => format!(
+            "judged against the speeds that ports report, floor {floor}{standing}; NOT JUDGED where none is reported (--link-speed)"
+        ),
+    };
+    format!("verdict    {text}\n")
 }
 
 fn links_of_ranks(linktest: &Linktest, nodes: usize) -> String {
@@ -129,6 +157,13 @@ fn tests(plan: &RunPlan) -> String {
         lines.push(links(size.links, &Load::of(plan, test)));
         lines.extend(extent(plan));
     }
+    let hosts = hosts_by_name(plan).into_values();
+    let places = hosts.filter_map(|own| {
+        let node = plan.nodes.get(*own.first()?)?;
+        Some((node.host.clone(), node.place()))
+    });
+    let claimed = preflight::claimed(places).into_iter();
+    lines.extend(claimed.map(|text| format!("claimed    {text}")));
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
@@ -262,6 +297,13 @@ fn extent(plan: &RunPlan) -> Vec<String> {
             "duration   {} and the time to start and drain{each}",
             show_ns(ns)
         ));
+        let limit_ns = plan.deadlines.run_ms.map(|ms| ms.saturating_mul(1_000_000));
+        if let Some(limit_ns) = limit_ns.filter(|limit_ns| *limit_ns < ns) {
+            lines.push(format!(
+                "max-time   {}: too short for all tests",
+                show_ns(limit_ns)
+            ));
+        }
         lines.push(volume_at_speed(plan, ns));
     }
     lines
@@ -331,5 +373,49 @@ mod tests {
             window_ns: most,
         }));
         assert!(text.contains("GB at the speeds given"), "{text}");
+    }
+
+    /// Symptom: a dry run did not say whether and by what the run would be judged.
+    #[test]
+    fn a_dry_run_says_what_the_run_is_judged_against() {
+        let mut plan = plan(Bound::Files);
+        for node in &mut plan.nodes {
+            node.speed_bits_per_s = Some(25_000_000_000);
+        }
+        assert_eq!(
+            verdict(&plan),
+            "verdict    judged against 25.00 Gbit/s, floor 90 %: SCREENING, not acceptance\n"
+        );
+        plan.nodes[0].speed_bits_per_s = None;
+        let said = verdict(&plan);
+        assert!(
+            said.contains("NOT JUDGED where none is reported (--link-speed)"),
+            "{said}"
+        );
+        plan.nodes.iter_mut().for_each(|node| node.local = true);
+        assert_eq!(
+            verdict(&plan),
+            "verdict    NOT JUDGED: all nodes are on one host\n"
+        );
+    }
+
+    /// Symptom: `--max-time 5s` of tests that take 11 s, and two hosts at one switch port, without a word.
+    #[test]
+    fn a_dry_run_warns_of_a_short_limit_and_of_a_port_with_two_hosts() {
+        let mut plan = plan(Bound::Time {
+            warmup_ns: 1_000_000_000,
+            window_ns: 10_000_000_000,
+        });
+        let warnings = [
+            "max-time   5 s: too short for all tests",
+            "claimed    Eth1/1 by n[1-2]: ",
+        ];
+        assert!(warnings.iter().all(|one| !dry_run(&plan).contains(one)));
+        plan.deadlines.run_ms = Some(5_000);
+        for node in &mut plan.nodes {
+            node.switch_port = Some("Eth1/1".to_owned());
+        }
+        let text = dry_run(&plan);
+        assert!(warnings.iter().all(|one| text.contains(one)), "{text}");
     }
 }

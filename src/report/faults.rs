@@ -5,6 +5,8 @@ use crate::plan::NodeSpec;
 use crate::record::{Culprit, FaultKind, FaultSheet, PortSheet, Record, VerdictWord};
 use crate::units::{Scale, rate_word, show_part, show_rate};
 
+use super::{percent, quoted};
+
 /// A fault's name with its figures, in one line.
 pub(super) fn brief(record: &Record, fault: &FaultSheet) -> String {
     let name = name_of(&record.plan, &record.sheet, fault);
@@ -25,12 +27,63 @@ pub(super) fn figures(fault: &FaultSheet) -> String {
             let note = fault.notes.first().filter(|_| by_host);
             let note = note.map_or_else(String::new, |note| format!(": {note}"));
             format!(
-                "{} ({:.1} %){note}",
+                "{} ({}){note}",
                 show_part(rate, rate / fault.share.max(1e-9)),
-                fault.share * 100.0
+                percent(fault.share)
             )
         }
     }
+}
+
+/// The command that retests the faults of a run, or of the run that it retested. It names the place of the run, if known, so that it finds the run
+/// from the current folder. Returns `None` if runs of this kind have no retests.
+fn retest(record: &Record) -> Option<String> {
+    let first = record.plan.acceptance()?.repeats.as_ref();
+    let run = match (&record.place, first) {
+        (Some(place), None) => place.display().to_string(),
+        // A retest is stored beside its run unless its command names another folder.
+        (Some(place), Some(first)) => place.with_file_name(first).display().to_string(),
+        (None, first) => first.cloned().unwrap_or_else(|| record.name()),
+    };
+    Some(format!("pipebench retest {}", quoted(&[run])))
+}
+
+/// Words that add the retest of a fault after something else was done.
+fn then_retest(record: &Record) -> String {
+    let retest = retest(record);
+    retest.map_or_else(String::new, |retest| {
+        format!("; then `{retest}` repeats the tests")
+    })
+}
+
+/// The command of a run with another pattern. Returns `None` if it is a command that takes no pattern, such as that of a plan file.
+fn with_pattern(record: &Record, pattern: &str) -> Option<String> {
+    /// Options with a value that the new run must not have: they exclude a pattern, or name files of the first run.
+    const LEFT_OUT: [&str; 6] = [
+        "--pattern",
+        "--profile",
+        "--csv",
+        "--json",
+        "--json-stream",
+        "--resume",
+    ];
+    let first = record.command.first()?;
+    if !first.starts_with('-') && first != "load" {
+        return None;
+    }
+    let mut command = vec!["pipebench".to_owned()];
+    let mut words = record.command.iter();
+    while let Some(word) = words.next() {
+        match word.split_once('=') {
+            Some((option, _)) if LEFT_OUT.contains(&option) => {}
+            None if LEFT_OUT.contains(&word.as_str()) => {
+                words.next();
+            }
+            _ => command.push(word.clone()),
+        }
+    }
+    command.extend(["--pattern", pattern].map(str::to_owned));
+    Some(quoted(&command))
 }
 
 /// The cable to move, and the command to run after that.
@@ -40,12 +93,10 @@ fn move_cable(record: &Record, number: usize) -> String {
     let node = port.and_then(|port| record.plan.nodes.get(port.node));
     let from = node.and_then(NodeSpec::place);
     let from = from.map_or_else(String::new, |at| format!(" from {at}"));
-    let then = record.plan.acceptance().map(|acceptance| {
-        let first = acceptance.repeats.clone();
-        let run = first.unwrap_or_else(|| record.name());
+    let then = retest(record).map(|retest| {
         // A node with several rails has ports of other names, and `retest` asks for a host.
         let host = node.map_or(label, |node| &node.label);
-        format!("run `pipebench retest {run} --moved {host}=PORT`")
+        format!("run `{retest} --moved {host}=PORT`")
     });
     let then = then.unwrap_or_else(|| "repeat the command".to_owned());
     format!("move {label}'s cable{from} to another port, then {then}")
@@ -64,14 +115,14 @@ pub(super) fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
         );
     }
     if fault.kind == FaultKind::HeadOfLine {
-        return Some(
-            "      location: the switch's queues, where traffic to one port slows traffic to another. Next: check its buffer and flow control settings (pause frames have the same effect)"
-                .to_owned(),
-        );
+        return Some(format!(
+            "      location: the switch's queues, where traffic to one port slows traffic to another. Next: check its buffer and flow control settings (pause frames have the same effect){}",
+            then_retest(record)
+        ));
     }
     Some(match &fault.culprit {
         Culprit::Send(port) | Culprit::Receive(port) => format!(
-            "      location: NIC, cable or switch port (indistinguishable from the hosts). Next: {}",
+            "      location: NIC, cable or switch port (hosts cannot tell which of the three). Next: {}",
             move_cable(record, *port)
         ),
         Culprit::Pair(from, to) => format!(
@@ -86,10 +137,10 @@ pub(super) fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
             "      location: half duplex, the host's PCIe slot, or the port; each direction is healthy in isolation. Next: check the negotiated duplex, then {}",
             move_cable(record, *port)
         ),
-        Culprit::Shared { .. } | Culprit::Path(_) => {
-            "      location: what these ports share; they are healthy in isolation and with fewer others. Next: check the chip, line card, backplane and members of a bundle"
-                .to_owned()
-        }
+        Culprit::Shared { .. } | Culprit::Path(_) => format!(
+            "      location: what these ports share; they are healthy in isolation and with fewer others. Next: check the chip, line card, backplane and members of a bundle{}",
+            then_retest(record)
+        ),
     })
 }
 
@@ -122,7 +173,12 @@ fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
                     "repeat the command with a longer --time: a shortfall by chance disappears, a limit of the switch under full load stays"
                 }
                 (_, Alone::Well(_)) => {
-                    "run --pattern rotate, in which every port carries one link each way: if the port falls short there, too, it is at fault"
+                    let rotate = with_pattern(record, "rotate");
+                    let rotate = rotate.map(|command| format!("`{command}`"));
+                    return Some(format!(
+                        "      to decide: run {}, in which every port carries one link each way: if the port falls short there, too, it is at fault",
+                        rotate.as_deref().unwrap_or("--pattern rotate")
+                    ));
                 }
                 (_, Alone::Mixed(..)) => {
                     "test the port with a third partner (--hosts A,B --pattern pairs)"
@@ -282,6 +338,7 @@ mod tests {
         let text = include_str!("../../tests/golden/undecided/record.json");
         let mut record: Record = serde_json::from_str(text).unwrap();
         let said = |record: &Record| would_decide(record, &record.sheet.faults[0]).unwrap();
+        record.command = vec!["run".to_owned(), "plan.toml".to_owned()];
         assert!(
             said(&record).contains("decide: run --pattern rotate"),
             "{}",
@@ -290,5 +347,33 @@ mod tests {
         record.plan.tests_mut()[0].pattern = Pattern::RING;
         let longer = "decide: repeat the command with a longer --time";
         assert!(said(&record).contains(longer), "{}", said(&record));
+    }
+
+    /// Symptom: "to decide: run --pattern rotate", without the hosts and the speed that it needs.
+    #[test]
+    fn what_would_decide_is_a_command_to_copy() {
+        let text = include_str!("../../tests/golden/undecided/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        let words = "--json a.json --hosts n[1-4] --link-speed=100M --pattern=mesh --csv a.csv -q";
+        record.command = words.split(' ').map(str::to_owned).collect();
+        let command =
+            "`pipebench --hosts 'n[1-4]' --link-speed=100M -q --pattern rotate`, in which";
+        let said = would_decide(&record, &record.sheet.faults[0]).unwrap();
+        assert!(said.contains(command), "{said}");
+    }
+
+    /// Symptom: "run `pipebench retest pb-…`" was not found, since the run lay in the folder `results`.
+    #[test]
+    fn a_retest_names_the_place_of_its_run() {
+        let text = include_str!("../../tests/golden/slow-receiver/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        let said = |record: &Record| next(record, &record.sheet.faults[0]).unwrap();
+        assert!(
+            said(&record).contains("`pipebench retest pb-20261121-184228-b0b0b0 --moved n3=PORT`")
+        );
+        record.place = Some("results/pb-a".into());
+        assert!(said(&record).contains("`pipebench retest results/pb-a --moved n3=PORT`"));
+        record.plan.acceptance_mut().unwrap().repeats = Some("pb-b".to_owned());
+        assert!(said(&record).contains("`pipebench retest results/pb-b --moved n3=PORT`"));
     }
 }

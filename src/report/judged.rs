@@ -1,12 +1,14 @@
 //! The judge's findings on a run as lines of text: the sentence to read first, what it means, what it may be used for, and the faults.
 
+use std::collections::BTreeSet;
+
 use crate::judge::names::floor_in_full;
-use crate::plan::{Bound, Pattern, Profile, Purpose, Test, seal};
+use crate::plan::{Bound, Pattern, Profile, Purpose, RunPlan, Test, seal};
 use crate::record::{Basis, FaultKind, Measured, Record, TestRecord, VerdictWord};
-use crate::units::show_ns;
+use crate::units::{show_ns, show_rate};
 
 use super::directions::{judged_part, loaded, looks_for_losses, weakest};
-use super::{count, faults};
+use super::{count, faults, percent};
 
 /// Fixed sentence on every sheet: the kind of test, and the RFCs whose conformance it does not claim.
 pub const FIXED_WORDS: &str = "software test from end hosts, TCP payload; follows RFC 2889/8239 patterns, does not claim conformance";
@@ -30,7 +32,7 @@ pub fn meaning(record: &Record) -> Option<String> {
     let word = record.verdict.word;
     let said = match word {
         VerdictWord::Pass => {
-            let losses = match looks_for_losses(record) {
+            let losses = match looks_for_losses(&record.plan) {
                 true => format!(
                     ", and no port lost more than {:e} of its segments without contention",
                     record.plan.criteria.loss
@@ -99,20 +101,42 @@ fn loaded_line(record: &Record) -> Option<String> {
     let of_switch =
         of_switch.map_or_else(String::new, |ports| format!(" (of {ports} on the switch)"));
     Some(format!(
-        "      {} of {} ports{of_switch} loaded both ways; best rate per port: at least {:.1} % of its ceiling{}",
+        "      {} of {} ports{of_switch} loaded both ways; best rate per port: at least {} of its ceiling{}",
         loaded.ports,
         loaded.named,
-        share * 100.0,
+        percent(share),
         judged_part(record).map_or_else(String::new, |part| format!("; {part}"))
     ))
 }
 
 /// Source of the port speeds, as text.
-pub fn basis(record: &Record) -> &'static str {
+fn basis(record: &Record) -> &'static str {
     match record.sheet.basis {
         Basis::Ordered => "speed as specified",
         Basis::Negotiated => "speed as negotiated where none is specified",
         Basis::Unknown => "speed of some ports unknown: these are not judged",
+    }
+}
+
+/// Speeds that the ports are judged by, and those that they negotiated, as text for the conditions of test.
+pub(super) fn speeds(record: &Record) -> String {
+    let shown = |rates: BTreeSet<u64>| {
+        let rates = rates.into_iter().map(|rate| show_rate(rate as f64));
+        rates.collect::<Vec<_>>().join(" and ")
+    };
+    let nodes = record.plan.nodes.iter();
+    let specified = shown(nodes.filter_map(|node| node.speed_bits_per_s).collect());
+    let ports = record.hosts.iter();
+    let ports = ports.flat_map(|host| host.rails.iter().filter_map(|rail| host.interface_of(rail)));
+    let speeds = ports.filter_map(|port| port.speed_mbit);
+    let negotiated = shown(speeds.map(|mbit| mbit.saturating_mul(1_000_000)).collect());
+    let judged = match record.sheet.basis {
+        Basis::Ordered if !specified.is_empty() => format!("{specified} as specified"),
+        Basis::Ordered | Basis::Negotiated | Basis::Unknown => basis(record).to_owned(),
+    };
+    match negotiated.is_empty() {
+        true => judged,
+        false => format!("{judged}; ports negotiated {negotiated}"),
     }
 }
 
@@ -246,6 +270,27 @@ fn mtu(record: &Record) -> Option<String> {
     }
 }
 
+/// Use that the figures of one test, or of tests without a profile, permit.
+const SCREENING: &str = "SCREENING, not acceptance";
+
+/// The use that the figures of a plan permit. Returns `None` for kinds of work other than an acceptance.
+pub(super) fn permitted_use(plan: &RunPlan) -> Option<&'static str> {
+    let acceptance = plan.acceptance()?;
+    let looked = looks_for_losses(plan);
+    Some(match (acceptance.profile, acceptance.shortened) {
+        _ if acceptance.repeats.is_some() => "RETEST",
+        (Profile::Acceptance, false) if !looked => "SCREENING (acceptance without loss tests)",
+        (Profile::Acceptance, true) if !looked => {
+            "SCREENING (acceptance, shortened, without loss tests)"
+        }
+        (Profile::Acceptance, false) => "ACCEPTANCE",
+        (Profile::Acceptance, true) => "SCREENING (acceptance, shortened)",
+        (Profile::Soak, false) => "SOAK",
+        (Profile::Soak, true) => "SCREENING (soak, shortened)",
+        (Profile::Quick, _) => SCREENING,
+    })
+}
+
 /// The use that the figures of an acceptance permit, and the basis of their judgement. Returns `None` if nothing was judged.
 pub fn standing(record: &Record) -> Option<String> {
     let acceptance = record.plan.acceptance()?;
@@ -269,18 +314,6 @@ pub fn standing(record: &Record) -> Option<String> {
         several(&mesh, "all at once"),
     ];
     let lengths: Vec<String> = lengths.into_iter().flatten().collect();
-    let looked = looks_for_losses(record);
-    let word = match (acceptance.profile, acceptance.shortened) {
-        (Profile::Acceptance, false) if !looked => "SCREENING (acceptance without loss tests)",
-        (Profile::Acceptance, true) if !looked => {
-            "SCREENING (acceptance, shortened, without loss tests)"
-        }
-        (Profile::Acceptance, false) => "ACCEPTANCE",
-        (Profile::Acceptance, true) => "SCREENING (acceptance, shortened)",
-        (Profile::Soak, false) => "SOAK",
-        (Profile::Soak, true) => "SCREENING (soak, shortened)",
-        (Profile::Quick, _) => "SCREENING, not acceptance:",
-    };
     if let Some(first) = &acceptance.repeats {
         let planned = || tests().filter(|test| test.purpose != Purpose::Isolated);
         let what = match planned().all(|test| matches!(test.pattern, Pattern::Links(_))) {
@@ -290,7 +323,12 @@ pub fn standing(record: &Record) -> Option<String> {
         return Some(format!("      RETEST of {first}: {what}; {basis}"));
     }
     let mtu = mtu(record).map_or_else(String::new, |mtu| format!(", {mtu}"));
-    Some(format!("      {word} {}; {basis}{mtu}", lengths.join(", ")))
+    let word = permitted_use(&record.plan)?;
+    let colon = if word == SCREENING { ":" } else { "" };
+    Some(format!(
+        "      {word}{colon} {}; {basis}{mtu}",
+        lengths.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -332,6 +370,22 @@ mod tests {
             meaning(&record).unwrap(),
             "PASS means: every judged port direction delivered at least 90 % of the expected rate in every test."
         );
+    }
+
+    /// Symptom: "speeds: speed as specified", without a figure.
+    #[test]
+    fn the_conditions_have_the_speeds() {
+        let mut record = stored(include_str!("../../tests/golden/slow-receiver/record.json"));
+        let one = &mut record.hosts[0].facts.interfaces;
+        one.iter_mut().for_each(|one| one.speed_mbit = Some(10_000));
+        let said = speeds(&record);
+        assert!(
+            said.starts_with("100.0 Mbit/s as specified; ports negotiated "),
+            "{said}"
+        );
+        assert!(said.contains("10.00 Gbit/s"), "{said}");
+        record.sheet.basis = Basis::Negotiated;
+        assert!(speeds(&record).starts_with(basis(&record)));
     }
 
     /// Symptom: a note on BBR below every run.

@@ -13,7 +13,7 @@ use crate::record::{
 };
 use crate::units::{show_part, show_rate, show_utc};
 
-use super::{directions, faults, judged, text};
+use super::{directions, faults, judged, percent, text};
 
 /// Reason why a report could not be made. Writing to memory does not fail.
 pub type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -245,11 +245,10 @@ fn figures(record: &Record, one: &DirectionSheet) -> String {
     let number = directions::number(record, one.test);
     let place = number.map_or_else(String::new, |number| format!(" in test {number}"));
     match one.expected_bits_per_s.zip(one.share) {
-        Some((expected, share)) => format!(
-            "{} ({:.1} %){place}",
-            show_part(rate, expected),
-            share * 100.0
-        ),
+        Some((expected, share)) => {
+            let expected = show_part(rate, expected);
+            format!("{expected} ({}){place}", percent(share))
+        }
         None => format!("{}, not judged", show_rate(rate)),
     }
 }

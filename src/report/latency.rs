@@ -8,7 +8,7 @@ use crate::plan::latency::Latency;
 use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, SlowCable, Together};
 use crate::units::{show_ns, show_us};
 
-use super::count;
+use super::{count, percent};
 
 /// Fixed sentence on every latency sheet: the kind of test.
 pub(crate) const FIXED_WORDS: &str = "software test from end hosts: round trips of messages between processes, delays within the hosts included";
@@ -291,9 +291,9 @@ fn close(record: &Record, plan: &Latency, latency: &LatencyRecord) -> String {
     };
     let name = |host| host_name(record, plan, host);
     format!(
-        "check      {}: predictions differ by {:.1} % in the median, {:+.1} % at most ({} and {}: {} predicted, {} measured)\n",
+        "check      {}: predictions differ by {} in the median, {:+.1} % at most ({} and {}: {} predicted, {} measured)\n",
         count(latency.checks.len(), "unplanned pair"),
-        middle * 100.0,
+        percent(middle),
         worst * 100.0,
         name(pair.from),
         name(pair.to),

@@ -40,9 +40,9 @@ fn count(number: usize, what: &str) -> String {
     }
 }
 
-/// A share in percent, with one decimal.
+/// A share in percent, with one decimal, rounded as the judge rounds it.
 fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+    format!("{:.1} %", crate::units::percent(share))
 }
 
 /// A cell of a text table; a dash where there is nothing.

@@ -62,7 +62,8 @@ pub fn lines(record: &Record) -> Vec<String> {
     for (host, interface, count, usual) in uniform::flapping(&record.plan, &record.hosts) {
         lines.push(format!("flaps       {host} {interface}: its link went up or down {count} times, the links of others {usual} times"));
     }
-    lines.extend(claimed(record));
+    let claimed = claimed(places(record)).into_iter();
+    lines.extend(claimed.map(|text| format!("claimed     {text}")));
     lines.extend(busy(record));
     lines.extend(counted(record));
     lines.push(format!("alike       {}", alike(&traits)));
@@ -112,15 +113,15 @@ fn places(record: &Record) -> impl Iterator<Item = (String, Option<String>)> {
     nodes.map(|node| (node.host.clone(), node.place()))
 }
 
-/// Switch ports that several hosts claim.
-fn claimed(record: &Record) -> Vec<String> {
-    let claims = places(record).filter_map(|(host, place)| Some((place?, host)));
+/// Switch ports that several hosts claim, given each host with its port.
+pub(super) fn claimed(places: impl Iterator<Item = (String, Option<String>)>) -> Vec<String> {
+    let claims = places.filter_map(|(host, place)| Some((place?, host)));
     let twice = grouped(claims)
         .into_iter()
         .filter(|(_, hosts)| hosts.len() > 1);
     let line = |(place, hosts): (String, Vec<String>)| {
         format!(
-            "claimed     {place} by {}: a written name is wrong, or these hosts share the port",
+            "{place} by {}: a written name is wrong, or these hosts share the port",
             fold(&hosts)
         )
     };
@@ -275,16 +276,15 @@ mod tests {
     fn two_hosts_that_claim_one_port_are_named_and_so_are_those_without_any() {
         let sound = include_str!("../../tests/golden/acceptance/record.json");
         let mut record = json::read(sound).unwrap();
-        assert_eq!(claimed(&record), [""; 0]);
+        assert_eq!(claimed(places(&record)), [""; 0]);
         assert!(!unseen(&record, &[]).contains("switch ports"));
         record.plan.nodes[2].switch_port = Some("Eth1/1".to_owned());
         record.plan.nodes[3].switch_port = None;
-        let line =
-            "claimed     Eth1/1 by n[1,3]: a written name is wrong, or these hosts share the port";
-        assert_eq!(claimed(&record), [line]);
+        let line = "Eth1/1 by n[1,3]: a written name is wrong, or these hosts share the port";
+        assert_eq!(claimed(places(&record)), [line]);
         assert!(unseen(&record, &[]).contains("switch ports without LLDP (n4), "));
         // The port of the same number at another switch is another one.
         record.plan.nodes[2].switch = Some("leaf2".to_owned());
-        assert_eq!(claimed(&record), [""; 0]);
+        assert_eq!(claimed(places(&record)), [""; 0]);
     }
 }

@@ -12,7 +12,7 @@ use crate::units::{Scale, show_bytes, show_ns, show_rate, sum};
 
 use super::compare::Comparison;
 use super::figures::{self, Direction, Figures, Port};
-use super::{count, fold, grouped, label_width, of_nodes, or_dash, text_of, worst};
+use super::{count, fold, grouped, label_width, of_nodes, or_dash, percent, text_of, worst};
 use super::{described, directions, dry_run, imb, judged, latency, linktest, overview, wires};
 
 /// Most rows of a comparison below a summary.
@@ -304,7 +304,7 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
             match (known, share.filter(|_| links > 0)) {
                 (false, _) => String::new(),
                 (true, None) => "         ".to_owned(),
-                (true, Some(share)) => format!("  {:>5.1} %", share * 100.0),
+                (true, Some(share)) => format!("  {:>7}", percent(share)),
             }
         };
         format!(

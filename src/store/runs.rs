@@ -116,6 +116,14 @@ pub(crate) fn name_of(record: &Path) -> String {
     }
 }
 
+/// Path by which [`find`] finds a record from the current folder: that of its run's folder, or its own.
+pub(crate) fn place_of(record: &Path) -> PathBuf {
+    let folder = record.parent().filter(|_| is_in_run_folder(record));
+    let folder = folder.map(|folder| folder.strip_prefix(".").unwrap_or(folder));
+    let named = folder.filter(|folder| !folder.as_os_str().is_empty());
+    named.unwrap_or(record).to_owned()
+}
+
 fn is_in_run_folder(record: &Path) -> bool {
     record.file_name().is_some_and(|name| name == RECORD)
 }
@@ -156,6 +164,14 @@ mod tests {
         for nothing in ["other", "", "no/such"] {
             let error = found(nothing).unwrap_err();
             assert!(matches!(error, FindError::Unknown(..)), "{error}");
+        }
+        for (record, place) in [
+            ("./pb-a/record.json", "pb-a"),
+            ("results/pb-a/record.json", "results/pb-a"),
+            ("record.json", "record.json"),
+            ("kept/a.json", "kept/a.json"),
+        ] {
+            assert_eq!(place_of(Path::new(record)), Path::new(place));
         }
         let missing = find("x", &folder.path().join("none")).unwrap_err();
         assert!(matches!(missing, FindError::Unreadable(..)), "{missing}");

@@ -73,9 +73,9 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
             "{begun}"
         );
         should!(
-            begun
-                .stdout
-                .contains(&format!("`pipebench retest {name} --moved n2=PORT`")),
+            begun.stdout.contains(&format!(
+                "`pipebench retest {first}/{name} --moved n2=PORT`"
+            )),
             "{begun}"
         );
         // The cable of n2 moves to another port and n2 stays slow: the fault is in the NIC or the cable.

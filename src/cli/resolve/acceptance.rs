@@ -153,7 +153,14 @@ fn options(arguments: &PlainArguments, outline: &Outline<'_>, test: &Test) -> Op
     let shown = |ns: u64| units::show_ns(ns).replace(' ', "");
     all.set("nodes", outline.nodes.len());
     all.set("profile", arguments.profile.word());
-    all.set("pattern", &arguments.pattern);
+    // The other profiles have patterns of their own, and refuse --pattern.
+    all.set(
+        "pattern",
+        match arguments.profile {
+            Profile::Quick => arguments.pattern.as_str(),
+            Profile::Acceptance | Profile::Soak => "of the profile",
+        },
+    );
     all.set("phases", test.phases);
     all.set("streams", test.streams / test.rails);
     for (name, value) in fit::options(test) {

@@ -227,6 +227,7 @@ fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
     }
     // With other names, the sealed text would not be what was sealed.
     record.seal = None;
+    record.place = None;
     record.command = vec![REMOVED.to_owned()];
     if let Work::Latency(latency) = &mut record.plan.work {
         latency.fabric.clear();

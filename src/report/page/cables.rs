@@ -140,9 +140,9 @@ fn described(record: &Record, plan: &Latency, one: &LatencyRecord) -> Vec<(&'sta
         all.push((
             "predictions",
             format!(
-                "for {} unplanned pairs: off by {:.1} % in the median, {:+.1} % at most ({} and {})",
+                "for {} unplanned pairs: off by {} in the median, {:+.1} % at most ({} and {})",
                 one.checks.len(),
-                middle * 100.0,
+                percent(middle),
                 worst * 100.0,
                 name(pair.from),
                 name(pair.to)

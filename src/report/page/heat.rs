@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use crate::judge::view::View;
 use crate::record::Record;
+use crate::report::percent;
 use crate::units::{Scale, show_rate};
 
 /// Maximum number of ports for which cells show their figures.
@@ -226,11 +227,11 @@ impl Heat {
             Kind::Ranks { .. } => "step",
         };
         format!(
-            "{} to {}: {}, {:.1} % ({place} {})",
+            "{} to {}: {}, {} ({place} {})",
             self.labels[from],
             self.labels[to],
             show_rate(cell.rate),
-            cell.share * 100.0,
+            percent(cell.share),
             cell.test.saturating_add(1)
         )
     }

@@ -166,7 +166,7 @@ fn tiles(record: &Record) -> Markup {
                     span { "ports loaded both ways" @if let Some(ports) = record.plan.site.as_ref().and_then(|site| site.ports) { "; the switch has " (ports) } }
                 }
                 @if let Some(share) = loaded.share {
-                    li { b { (percent(share)) } span { "lowest best-case port rate, % of ceiling" } }
+                    li { b { (percent(share)) } span { "best rate of the weakest port, % of its one-way ceiling" } }
                 }
             }
             @if let (Some(figure), Some(said)) = (figure, directions::to_sign(record)) {

@@ -13,7 +13,7 @@ use crate::record::{
 };
 use crate::units::{Scale, show_ns, show_rate, sum};
 
-use crate::report::compare::Comparison;
+use crate::report::compare::{CAUTION, Comparison};
 use crate::report::figures::{Figures, Port};
 use crate::report::wires as interfaces;
 use crate::report::{
@@ -222,6 +222,7 @@ pub(super) fn baseline(comparison: Option<&Comparison>) -> Markup {
             @for text in &comparison.faults { p { (text) } }
             @for name in &comparison.new { p { "new: " (name) " FAIL" } }
             @for text in &comparison.conditions { p .note { "not the same: " (text) } }
+            @if !comparison.conditions.is_empty() && !comparison.rows.is_empty() { p .note { (CAUTION) } }
             (changes(comparison, WORST))
         }
     }
@@ -527,11 +528,11 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 @if has_floor { dt { "floor" } dd { (floor_in_full(&record.plan)) " in every test" } }
                 @if has_loss {
                     dt { "loss" }
-                    dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) @if !directions::looks_for_losses(record) { "; no test of this run looks for losses" } }
+                    dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) @if !directions::looks_for_losses(&record.plan) { "; no test of this run looks for losses" } }
                 }
                 @for (name, text) in criteria.said().iter().filter_map(|one| one.condition.as_ref()) { dt { (name) } dd { (text) } }
                 @if !own_mtus.is_empty() { dt { "MTU of individual hosts" } dd { (own_mtus.join(", ")) " as specified" } }
-                @if has_floor { dt { "speeds" } dd { (judged::basis(record)) } }
+                @if has_floor { dt { "speed" } dd { (judged::speeds(record)) } }
                 @if !untold.is_empty() { dt { "not counted" } dd { (untold.join(", ")) } }
             }
             details {
@@ -540,7 +541,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
             }
             @if let Some(sealed) = &record.seal {
                 details {
-                    summary { "Sealed before the start" }
+                    summary { "Sealed before the start: the exact text that is hashed" }
                     pre { (sealed) }
                 }
             }
