@@ -27,7 +27,8 @@ pub struct LabOptions {
     /// Number of test hosts n1..; the launching host n0 is added.
     pub hosts: usize,
     pub mtu: u32,
-    /// Speed of every port of a test host both ways, in Mbit/s. Without a limit a run takes all processors from the labs beside it.
+    /// Speed of every port of a test host both ways, in Mbit/s. Without a limit a run takes all processors from the labs beside it; with a
+    /// low one it takes long to copy the executable there.
     pub mbit: Option<u32>,
     /// Folders that are empty on the test hosts and unchanged on n0.
     pub hide: Vec<PathBuf>,
@@ -45,7 +46,7 @@ impl Default for LabOptions {
         LabOptions {
             hosts: 3,
             mtu: 1500,
-            mbit: Some(100),
+            mbit: Some(400),
             hide: vec![build_folder()],
             without_openssl: None,
             congestion: None,

@@ -14,6 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(90);
 fn raise(hosts: usize) -> Lab {
     Lab::raise(LabOptions {
         hosts,
+        mbit: Some(100),
         congestion: Some("reno"),
         ..LabOptions::default()
     })

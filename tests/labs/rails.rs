@@ -15,6 +15,7 @@ fn raise(hosts: usize, mtu: u32) -> Lab {
     Lab::raise(LabOptions {
         hosts,
         mtu,
+        mbit: Some(100),
         congestion: Some("reno"),
         ..LabOptions::default()
     })

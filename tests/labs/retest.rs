@@ -36,6 +36,7 @@ fn record(lab: &Lab, folder: &str) -> (String, Record) {
 fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
     let lab = Lab::raise(LabOptions {
         hosts: 3,
+        mbit: Some(100),
         congestion: Some("reno"),
         ..LabOptions::default()
     });

@@ -26,6 +26,7 @@ fn places(record: &Record) -> Vec<String> {
 fn a_switch_port_that_no_plan_names_is_named_by_lldp() {
     let lab = Lab::raise(LabOptions {
         hosts: 3,
+        mbit: Some(100),
         congestion: Some("reno"),
         ..LabOptions::default()
     });
