@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use crate::judge::order;
 use crate::plan::fit::{self, Capacity};
-use crate::plan::{Assignment, Bound, DataNetwork, Membership, Sink, Test, size};
-use crate::record::{HostRecord, Trouble, TroubleKind, first_nodes};
+use crate::plan::{Assignment, Bound, DataNetwork, Membership, Sink, Test, moved, size};
+use crate::record::{HostRecord, Trouble, TroubleKind, first_nodes, switch_ports};
 use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
@@ -151,18 +151,20 @@ impl RunState<'_> {
     ) -> Result<(), Halt> {
         let seen = self.sessions.seen_hosts();
         let chosen = addresses::choose(&self.plan.nodes, network, rails, &seen)?;
-        let nodes = self.plan.nodes.iter_mut().zip(&mut self.hosts);
-        for ((node, host), rails) in nodes.zip(chosen) {
+        for (host, rails) in self.hosts.iter_mut().zip(chosen) {
             host.rails = rails;
-            // With several rails, the one place of the node would be that of one rail.
-            if let [rail] = &host.rails[..]
-                && let Some(at) = host.interface_of(rail)
-                && let Some(at) = &at.switch_port
-            {
+        }
+        let seen = switch_ports(&self.hosts);
+        for (node, at) in self.plan.nodes.iter_mut().zip(seen) {
+            if let Some(at) = at {
                 node.see(Some(&at.switch), Some(&at.port));
             }
         }
-        Ok(())
+        let resumed = self.conditions.resumed.as_ref();
+        let moved = resumed.and_then(|then| moved(&self.plan.nodes, &then.nodes));
+        moved.map_or(Ok(()), |(node, what)| {
+            Err(Trouble::of_node(TroubleKind::Usage, node, what).into())
+        })
     }
 
     /// A node's membership of this run; `names` are the digits in the names of Unix sockets.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::judge::uniform::{self, Trait};
+use crate::plan::NodeSpec;
 use crate::record::{HostRecord, InterfaceCounters, NodeRecord, Record, WireKind, first_nodes};
 use crate::units::{show_rate, sum};
 
@@ -105,16 +106,18 @@ fn told(one: &Trait) -> String {
     format!("{}: {}", one.name, texts.join("; "))
 }
 
-/// Each host, and the switch port that it is connected to, if known.
-fn places(record: &Record) -> impl Iterator<Item = (String, Option<String>)> {
+/// The first node of each host, and the host.
+fn places(record: &Record) -> impl Iterator<Item = (&NodeSpec, &HostRecord)> {
     let firsts = first_nodes(&record.hosts);
-    let nodes = firsts.filter_map(move |(node, _)| record.plan.nodes.get(node));
-    nodes.map(|node| (node.host.clone(), node.place()))
+    firsts.filter_map(move |(node, host)| Some((record.plan.nodes.get(node)?, host)))
 }
 
-/// Switch ports that several hosts claim.
+/// Switch ports that several hosts claim, as written or as heard: the plan has no port that several hear.
 fn claimed(record: &Record) -> Vec<String> {
-    let claims = places(record).filter_map(|(host, place)| Some((place?, host)));
+    let claims = places(record).filter_map(|(node, host)| {
+        let heard = || host.heard().map(|at| format!("{} {}", at.switch, at.port));
+        Some((node.place().or_else(heard)?, node.host.clone()))
+    });
     let twice = grouped(claims)
         .into_iter()
         .filter(|(_, hosts)| hosts.len() > 1);
@@ -237,8 +240,8 @@ fn unseen(record: &Record, traits: &[Trait]) -> String {
         .filter(|one| matches!(&one.groups[..], [(value, _)] if value.is_empty()));
     let mut all: Vec<String> = silent.map(|one| one.name.clone()).collect();
     all.extend(untold(record));
-    let unplaced = places(record).filter(|(_, place)| place.is_none());
-    let unplaced: Vec<String> = unplaced.map(|(host, _)| host).collect();
+    let unplaced = places(record).filter(|(node, _)| node.place().is_none());
+    let unplaced: Vec<String> = unplaced.map(|(node, _)| node.host.clone()).collect();
     if !unplaced.is_empty() {
         all.push(format!("switch ports without LLDP ({})", fold(&unplaced)));
     }
@@ -250,7 +253,7 @@ fn unseen(record: &Record, traits: &[Trait]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Missing, TroubleKind};
+    use crate::record::{Missing, SwitchPort, TroubleKind};
     use crate::report::json;
 
     #[test]
@@ -286,5 +289,19 @@ mod tests {
         // The port of the same number at another switch is another one.
         record.plan.nodes[2].switch = Some("leaf2".to_owned());
         assert_eq!(claimed(&record), [""; 0]);
+        // Hosts at one simple switch hear the same port, which is in no plan.
+        for (node, host) in record.plan.nodes.iter_mut().zip(&mut record.hosts) {
+            (node.switch, node.switch_port) = (None, None);
+            let data = host.rails[0].interface.clone();
+            let mut interfaces = host.facts.interfaces.iter_mut();
+            let data = interfaces.find(|one| Some(&one.name) == data.as_ref());
+            data.unwrap().switch_port = Some(SwitchPort {
+                switch: "leaf1".to_owned(),
+                port: "Eth1/3".to_owned(),
+            });
+        }
+        let line = "claimed     leaf1 Eth1/3 by n[1-4]: a written name is wrong, or these hosts share the port";
+        assert_eq!(claimed(&record), [line]);
+        assert!(unseen(&record, &[]).contains("switch ports without LLDP (n[1-4]), "));
     }
 }
