@@ -12,6 +12,14 @@ impl NodeSpec {
         })
     }
 
+    /// True if both hosts are connected to one switch port, as far as they name it: a switch that only one of them names is no difference, since a
+    /// host file can name the port alone, and LLDP can be absent at times.
+    pub fn is_at_port_of(&self, other: &Self) -> bool {
+        let switches = self.switch.as_ref().zip(other.switch.as_ref());
+        let same_switch = switches.is_none_or(|(one, other)| one == other);
+        self.switch_port.is_some() && self.switch_port == other.switch_port && same_switch
+    }
+
     /// Completes switch and port with those that were seen. What is written goes before: nothing is added to something else, since a switch and
     /// a port from two sources name no port that exists.
     pub fn see(&mut self, switch: Option<&str>, port: Option<&str>) {
@@ -38,10 +46,11 @@ pub fn with_places(nodes: &[NodeSpec], then: &[NodeSpec]) -> Vec<NodeSpec> {
 pub fn moved<'now>(now: &'now [NodeSpec], then: &[NodeSpec]) -> Option<(&'now str, String)> {
     now.iter().zip(then).find_map(|(now, then)| {
         let (at, was) = (now.place()?, then.place()?);
+        let is_moved = !now.is_at_port_of(then);
         let what = format!(
             "its switch port is {at}, and was {was} in the tests so far (move the cable back, or leave out --resume)"
         );
-        (at != was).then_some((now.label.as_str(), what))
+        is_moved.then_some((now.label.as_str(), what))
     })
 }
 
