@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use crate::judge::order;
 use crate::plan::fit::{self, Capacity};
-use crate::plan::{Assignment, Bound, DataNetwork, Membership, Sink, Test, moved, size};
-use crate::record::{HostRecord, Trouble, TroubleKind, first_nodes, switch_ports};
+use crate::plan::{Assignment, Bound, DataNetwork, Membership, Sink, Test, size};
+use crate::record::{HostRecord, Trouble, TroubleKind, first_nodes};
 use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
@@ -154,17 +154,7 @@ impl RunState<'_> {
         for (host, rails) in self.hosts.iter_mut().zip(chosen) {
             host.rails = rails;
         }
-        let seen = switch_ports(&self.hosts);
-        for (node, at) in self.plan.nodes.iter_mut().zip(seen) {
-            if let Some(at) = at {
-                node.see(Some(&at.switch), Some(&at.port));
-            }
-        }
-        let resumed = self.conditions.resumed.as_ref();
-        let moved = resumed.and_then(|then| moved(&self.plan.nodes, &then.nodes));
-        moved.map_or(Ok(()), |(node, what)| {
-            Err(Trouble::of_node(TroubleKind::Usage, node, what).into())
-        })
+        self.name_places()
     }
 
     /// A node's membership of this run; `names` are the digits in the names of Unix sockets.
