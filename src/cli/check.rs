@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use launcher::hosts::Host;
-
 use crate::plan::{PatternError, Profile, Purpose};
 
 use super::args::{self, InitArguments, Measurement, PlainArguments};
+use super::draft::{Draft, Given};
 use super::drive::{self, Output};
 use super::planfile;
 use super::process::{here, seed};
@@ -38,7 +37,7 @@ pub(super) fn run(plan: Option<&Path>, words: &PlainArguments) -> Result<u8, u8>
 }
 
 /// Checks the hosts and writes them into a plan file, with the switch ports that they see; returns the exit code.
-pub(super) fn into_plan(words: &InitArguments) -> Result<u8, u8> {
+pub(super) fn into_plan(words: &InitArguments, options: &[Given]) -> Result<u8, u8> {
     let bare = args::parsed(&[]).map_err(|error| refuse(&error))?;
     let arguments = PlainArguments {
         hosts: words.hosts.clone(),
@@ -49,14 +48,19 @@ pub(super) fn into_plan(words: &InitArguments) -> Result<u8, u8> {
     let hosts = resolve::hosts_of(&words.hosts, words.launch.rsh.is_some());
     let hosts = hosts.map_err(|error| refuse(&error))?;
     let results = arguments.results.clone();
-    check(arguments, &results, Some((&words.path, &hosts)))
+    let draft = Draft {
+        path: &words.path,
+        hosts: &hosts,
+        options,
+    };
+    check(arguments, &results, Some(draft))
 }
 
 /// Measures every pair once, as briefly as possible. Files and folder of a plan are those of its run.
 fn check(
     arguments: PlainArguments,
     results: &Measurement,
-    plan: Option<(&Path, &[Host])>,
+    plan: Option<Draft<'_>>,
 ) -> Result<u8, u8> {
     let arguments = PlainArguments {
         pattern: "mesh".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use launcher::hosts::{self, Host};
+use launcher::hosts;
 
 use crate::controller::{self, Conditions, Observer, Observers, RunEvent};
 use crate::plan::seal;
@@ -16,10 +16,10 @@ use crate::report::{csv, dry_run, header, imb, json, text};
 use crate::{exit, store};
 
 use super::args::{Launch, Measurement};
+use super::draft::Draft;
 use super::files::{self, can_keep, exit_code, keep_file, keep_folder};
 use super::journal::{EventStream, Identity, Journal};
 use super::live::LiveDocument;
-use super::planfile;
 use super::process::{end_with, now_ms, random_digits, stand_by, variable};
 use super::progress::Progress;
 use super::report::{self, Kept};
@@ -51,8 +51,8 @@ pub(super) struct Output<'a> {
     pub preflight: bool,
     /// LinkTest's result file.
     pub sion: Option<&'a Path>,
-    /// Plan file to write, and the hosts in it.
-    pub plan: Option<(&'a Path, &'a [Host])>,
+    /// Plan file to write.
+    pub plan: Option<Draft<'a>>,
 }
 
 impl<'a> Output<'a> {
@@ -100,7 +100,7 @@ pub(super) fn drive(
 fn do_work(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
     let words = output.words;
     let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
-    let plan = output.plan.map(|(path, _)| path);
+    let plan = output.plan.map(|plan| plan.path);
     let to_stdout = files.contains(&Some(Path::new("-"))) || plan == Some(Path::new("-"));
     let mut terminal = Terminal::new(words.quiet, to_stdout);
     if words.dry_run {
@@ -179,7 +179,7 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     if !can_keep(
         files
             .into_iter()
-            .chain([output.sion, output.plan.map(|(path, _)| path)])
+            .chain([output.sion, output.plan.map(|plan| plan.path)])
             .flatten(),
         output.folder,
     ) {
@@ -290,8 +290,9 @@ impl Done {
         if let Some(path) = &output.words.json {
             written &= keep_file(path, json::write(record).map_err(|error| error.to_string()));
         }
-        if let Some((path, hosts)) = output.plan {
-            written &= keep_file(path, Ok(planfile::of(hosts, &record.plan.nodes)));
+        // After a failure the same command must find no file.
+        if let Some(plan) = output.plan.filter(|_| record.troubles.is_empty()) {
+            written &= keep_file(plan.path, Ok(plan.text(&record.plan.nodes)));
         }
         let mut kinds = record.troubles.iter().map(|trouble| trouble.kind);
         let has_begun = record.outcome.has_begun() || record.troubles.is_empty();

@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod completions;
+mod draft;
 mod drive;
 mod files;
 mod imb;

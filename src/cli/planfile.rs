@@ -3,11 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use launcher::hosts::Host;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::plan::{NodeSpec, Purpose, Site, Test};
+use crate::plan::{Purpose, Site, Test};
 use crate::store::bounded;
 
 use super::args::{self, Measurement, NOT_IN_PLANS, PlainArguments};
@@ -78,35 +77,9 @@ pub(super) fn read(
     Reader { path, text: &text }.read(results)
 }
 
-/// The template with these hosts in place of its own, and with the switch ports that their nodes see by LLDP.
-pub(super) fn of(hosts: &[Host], nodes: &[NodeSpec]) -> String {
-    const HOSTS: &str = "[[hosts]]\n";
-    const TESTS: &str = "# Your own tests";
-    let (before, _) = TEMPLATE.split_once(HOSTS).unwrap_or((TEMPLATE, ""));
-    let tests = TEMPLATE.find(TESTS).map_or("", |at| &TEMPLATE[at..]);
-    let tables = hosts.iter().map(|host| {
-        let mut keys = host.attributes.clone();
-        keys.remove("slots");
-        if let Some(node) = nodes.iter().find(|node| node.host == host.name) {
-            let seen = [("switch", &node.switch), ("switchport", &node.switch_port)];
-            for (key, value) in seen {
-                // A line of a host file has words.
-                let value = value.iter().find(|value| !value.contains([' ', '\t', '#']));
-                keys.extend(value.map(|value| (key.to_owned(), value.clone())));
-            }
-        }
-        keys.extend(host.user.clone().map(|user| ("user".to_owned(), user)));
-        keys.extend(host.port.map(|port| ("port".to_owned(), port.to_string())));
-        let keys = keys.iter().map(|(key, value)| (key.as_str(), value));
-        let lines = std::iter::once(("name", &host.name)).chain(keys);
-        let lines = lines.map(|(key, value)| {
-            // A string of JSON is one of TOML, too.
-            let value = serde_json::Value::from(value.as_str());
-            format!("{key} = {value}\n")
-        });
-        format!("{HOSTS}{}\n", lines.collect::<String>())
-    });
-    format!("{before}{}{tests}", tables.collect::<String>())
+/// True if a line of a host file can have this as a value.
+pub(super) fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(char::is_whitespace)
 }
 
 impl Reader<'_> {
@@ -292,9 +265,7 @@ impl Reader<'_> {
             let mut line = String::new();
             for (key, value) in table {
                 let (name, at) = (key.get_ref().as_ref(), key.span().start);
-                let value = word_of(value.get_ref()).filter(|word| {
-                    !word.contains(char::is_whitespace) && !word.is_empty() && !word.contains('#')
-                });
+                let value = word_of(value.get_ref()).filter(|word| is_word(word));
                 let value = value.ok_or_else(|| {
                     self.wrong(at, &format!("hosts.{name}"), "not a word or a number")
                 })?;
@@ -558,30 +529,6 @@ mod tests {
         ]
         .concat();
         assert_eq!(shapes, expected);
-    }
-
-    #[test]
-    fn a_plan_of_hosts_names_their_ports_and_can_be_read() {
-        let lines = "n1 user=root port=2222 data=10.0.0.1 switchport=Eth1/9\nn2\n";
-        let hosts = resolve::host_lines(lines).unwrap();
-        let mut nodes = resolve::nodes_of(&hosts).unwrap();
-        for (node, port) in nodes.iter_mut().zip(["p1", "p2"]) {
-            node.switch = Some("leaf1".to_owned());
-            node.switch_port.get_or_insert(port.to_owned());
-            // The template's criteria.
-            node.speed_bits_per_s = Some(25_000_000_000);
-        }
-        let text = of(&hosts, &nodes);
-        let one = "[[hosts]]\nname = \"n1\"\ndata = \"10.0.0.1\"\nport = \"2222\"\nswitch = \"leaf1\"\nswitchport = \"Eth1/9\"\nuser = \"root\"\n\n";
-        let other =
-            "[[hosts]]\nname = \"n2\"\nswitch = \"leaf1\"\nswitchport = \"p2\"\n\n# Your own tests";
-        assert!(text.contains(&format!("{one}{other}")), "{text}");
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.toml");
-        std::fs::write(&path, text).unwrap();
-        let arguments = args::parsed(&[]).unwrap();
-        let (_, spec) = read(&path, &arguments.results).unwrap();
-        assert_eq!(spec.plan.nodes, nodes);
     }
 
     #[test]

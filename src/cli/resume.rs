@@ -81,7 +81,11 @@ pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(),
     for (own, then) in own.zip(earlier.plan.tests()).take(outcome.tests().len()) {
         own.clone_from(then);
     }
-    spec.resumed = Some(Resumed { run, outcome });
+    spec.resumed = Some(Resumed {
+        run,
+        outcome,
+        nodes: earlier.plan.nodes,
+    });
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::args::{InitArguments, RunArguments};
+use super::args::{self, InitArguments, RunArguments};
 use super::check;
 use super::drive;
 use super::files::keep_result;
@@ -25,8 +25,15 @@ pub(super) fn init(words: &InitArguments) -> Result<u8, u8> {
             words.path.display()
         )));
     }
-    match (&words.hosts.list, &words.hosts.file) {
-        (None, None) => Ok(keep_result(&words.path, planfile::TEMPLATE.to_owned())),
-        _ => check::into_plan(words),
+    let mut options = args::given_to_init(std::env::args_os());
+    if words.hosts.list.is_some() || words.hosts.file.is_some() {
+        options.retain(|(name, _)| name != "exclude");
+        return check::into_plan(words, &options);
+    }
+    match options.first() {
+        None => Ok(keep_result(&words.path, planfile::TEMPLATE.to_owned())),
+        Some((name, _)) => Err(refuse(&format!(
+            "--{name} needs --hosts or --hostfile: without hosts, init writes an example"
+        ))),
     }
 }

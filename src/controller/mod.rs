@@ -17,6 +17,7 @@ mod imb;
 mod latency;
 mod lifecycle;
 mod linktest;
+mod places;
 mod pulse;
 mod ranks;
 mod resume;

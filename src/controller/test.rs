@@ -151,18 +151,10 @@ impl RunState<'_> {
     ) -> Result<(), Halt> {
         let seen = self.sessions.seen_hosts();
         let chosen = addresses::choose(&self.plan.nodes, network, rails, &seen)?;
-        let nodes = self.plan.nodes.iter_mut().zip(&mut self.hosts);
-        for ((node, host), rails) in nodes.zip(chosen) {
+        for (host, rails) in self.hosts.iter_mut().zip(chosen) {
             host.rails = rails;
-            // With several rails, the one place of the node would be that of one rail.
-            if let [rail] = &host.rails[..]
-                && let Some(at) = host.interface_of(rail)
-                && let Some(at) = &at.switch_port
-            {
-                node.see(Some(&at.switch), Some(&at.port));
-            }
         }
-        Ok(())
+        self.name_places()
     }
 
     /// A node's membership of this run; `names` are the digits in the names of Unix sockets.

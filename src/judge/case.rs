@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::{Cover, Fault};
 use super::look::Look;
-use super::thresholds::{FULLER, SAME_SPEED, WAIT_EXPLAINS};
+use super::thresholds::{FULL, FULLER, SAME_SPEED, WAIT_EXPLAINS};
 
 /// All tests as the judge sees them.
 pub struct Case<'a> {
@@ -42,10 +42,16 @@ impl Pass {
         self.share.is_some_and(|share| share < self.floor)
     }
 
-    /// This measurement with the share that proves the place sound: the share of `expected` if the test judges the place and that share reaches
-    /// the floor, else the share of `capacity`. Returns `None` if neither reaches the floor.
+    /// True if the test should have filled the place. The pattern `hol` judges a port that it holds to half of its capacity.
+    pub fn fills(&self) -> bool {
+        self.expected >= self.capacity * FULL
+    }
+
+    /// This measurement with the share that proves the place sound: the share of `expected` if the test judges and fills the place and that share
+    /// reaches the floor, else the share of `capacity`. Returns `None` if neither reaches the floor.
     pub fn well(&self) -> Option<Self> {
-        if self.judged && self.share.is_some_and(|share| share >= self.floor) {
+        let is_full = self.judged && self.fills();
+        if is_full && self.share.is_some_and(|share| share >= self.floor) {
             return Some(*self);
         }
         let by_capacity = Self {

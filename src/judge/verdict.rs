@@ -216,19 +216,9 @@ impl Writer<'_> {
     /// Sheet of a direction of a port or uplink; `None` if no test loaded it.
     fn direction(&self, place: Place) -> Option<DirectionSheet> {
         let passes = self.case.passes(place);
-        let loads = |pass: &&Pass| !pass.isolated && pass.rate > 0.0;
-        let loading = || passes.iter().filter(loads);
+        let held_down = |pass: &Pass| self.is_held_down(place, pass);
+        let (least, lowest) = least_and_lowest(&passes, &held_down)?;
         let most = passes.iter().map(|pass| pass.rate).fold(0.0, f64::max);
-        // A figure that a fault elsewhere lowers belongs to that fault, unless there is no other figure.
-        let held_down = |pass: &&Pass| self.is_held_down(place, pass);
-        let judged = || loading().filter(|pass| pass.judged);
-        // Floors can differ between tests, so shares are compared relative to their floor.
-        let share = |pass: &Pass| pass.share.map_or(f64::INFINITY, |share| share / pass.floor);
-        let lower = |a: &&Pass, b: &&Pass| share(a).total_cmp(&share(b));
-        let lowest = judged().min_by(lower);
-        let free = judged().filter(|pass| !held_down(pass)).min_by(lower);
-        let least = free.or(lowest);
-        let least = least.or_else(|| loading().min_by(|a, b| a.rate.total_cmp(&b.rate)))?;
         let (word, told) = self.word(place, least, &passes);
         let limited = lowest
             .filter(|pass| word == VerdictWord::Pass && pass.is_short() && pass.test != told.test);
@@ -522,6 +512,26 @@ impl Writer<'_> {
     }
 }
 
+/// The measurement under load that stands for a place, and the lowest one that judges it, if any. A figure that a fault elsewhere lowers belongs to
+/// that fault, unless there is no other figure. A test that does not fill the place has none against a deficit.
+fn least_and_lowest<'a>(
+    passes: &'a [Pass],
+    held_down: &dyn Fn(&Pass) -> bool,
+) -> Option<(&'a Pass, Option<&'a Pass>)> {
+    let loads = |pass: &&Pass| !pass.isolated && pass.rate > 0.0;
+    let loading = || passes.iter().filter(loads);
+    let judged = || loading().filter(|pass| pass.judged);
+    // Floors can differ between tests, so shares are compared relative to their floor.
+    let share = |pass: &Pass| pass.share.map_or(f64::INFINITY, |share| share / pass.floor);
+    let lower = |a: &&Pass, b: &&Pass| share(a).total_cmp(&share(b));
+    let lowest = judged().min_by(lower);
+    let is_short = lowest.is_some_and(Pass::is_short);
+    let free = judged().filter(|pass| !held_down(pass) && (pass.fills() || !is_short));
+    let least = free.min_by(lower).or(lowest);
+    let least = least.or_else(|| loading().min_by(|a, b| a.rate.total_cmp(&b.rate)))?;
+    Some((least, lowest))
+}
+
 /// Order of faults: FAIL, undecided, limited by a host. Within these, rates come before losses; then the size decides.
 fn worse_first(a: &FaultSheet, b: &FaultSheet) -> std::cmp::Ordering {
     let word = |fault: &FaultSheet| match fault.word {
@@ -535,4 +545,40 @@ fn worse_first(a: &FaultSheet, b: &FaultSheet) -> std::cmp::Ordering {
     };
     let sort = |fault: &FaultSheet| (word(fault), fault.kind.is_of_losses());
     sort(a).cmp(&sort(b)).then(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symptom: a port at 55 % under load, beside a fabric that was short, had PASS because it kept half of its rate in the pattern `hol`.
+    #[test]
+    fn a_port_that_keeps_half_of_its_rate_is_not_excused() {
+        let pass = |test: usize, rate: f64, expected: f64| Pass {
+            test,
+            isolated: false,
+            judged: true,
+            rate,
+            expected,
+            share: Some(rate / expected),
+            capacity: 100.0,
+            floor: 0.9,
+        };
+        let of = |passes: &[Pass]| {
+            let held_down = |pass: &Pass| pass.test == 0;
+            let (least, lowest) = least_and_lowest(passes, &held_down).unwrap();
+            (least.test, lowest.map(|pass| pass.test))
+        };
+        let (held, half, full) = (
+            pass(0, 55.0, 100.0),
+            pass(1, 49.0, 50.0),
+            pass(2, 97.0, 100.0),
+        );
+        assert_eq!(of(&[held, half]), (0, Some(0)));
+        assert_eq!((half.well(), full.well()), (None, Some(full)));
+        // A test that fills it is proof, and without a deficit the pattern has its figure.
+        assert_eq!(of(&[held, half, full]), (2, Some(0)));
+        assert_eq!(of(&[half, full]), (2, Some(2)));
+        assert_eq!(of(&[half]), (1, Some(1)));
+    }
 }

@@ -36,7 +36,7 @@ pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
 pub use pattern::{Pattern, PatternError};
 pub use sockets::SocketOptions;
-pub use switch_port::with_places;
+pub use switch_port::{moved, with_places};
 pub use test::{
     Bound, Coupling, DataNetwork, Datapath, Family, Pace, Pin, Purpose, Relay, Sink, Source, Test,
     Unasked, Verify, Workers, file_name,

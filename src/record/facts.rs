@@ -81,7 +81,7 @@ pub struct Interface {
 }
 
 /// A port of a switch, by the names that the switch announces.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SwitchPort {
     /// Name of the switch, or the identity of its chassis.
     pub switch: String,

@@ -43,11 +43,12 @@ pub use trouble::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind, rank};
 #[cfg(test)]
 pub(crate) use sighting::tests::seen;
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{DataPort, RunPlan};
+use crate::plan::{DataPort, NodeSpec, RunPlan};
 
 /// Version of the record. docs/record.md describes the format.
 pub const RECORD_VERSION: u32 = 2;
@@ -152,6 +153,8 @@ pub struct Resumed {
     pub run: String,
     /// Its whole parts, which are the first ones of the plan.
     pub outcome: Outcome,
+    /// Its nodes, with the switch ports at which they were.
+    pub nodes: Vec<NodeSpec>,
 }
 
 /// A node without which the run continued.
@@ -191,6 +194,38 @@ impl HostRecord {
         let name = rail.interface.as_ref()?;
         self.facts.interfaces.iter().find(|one| one.name == *name)
     }
+
+    /// The switch port that its data port hears. `None` with several rails: the one place of a node would be that of one rail.
+    pub fn heard(&self) -> Option<&SwitchPort> {
+        let [rail] = &self.rails[..] else {
+            return None;
+        };
+        self.interface_of(rail)?.switch_port.as_ref()
+    }
+}
+
+/// The switch port of each node, as its host hears it. `None` where that is a guess: hosts that forward, for containers or guests, announce themselves
+/// as switches do, and where a simple switch passes on what others announce, several hosts hear one port.
+pub(crate) fn switch_ports(hosts: &[HostRecord]) -> Vec<Option<&SwitchPort>> {
+    let short = |name: &str| {
+        let host = name.split('.').next().unwrap_or_default();
+        host.to_ascii_lowercase()
+    };
+    let names = hosts.iter().flat_map(|host| {
+        let interfaces = host.facts.interfaces.iter();
+        let addresses = interfaces.filter_map(|one| one.hardware.as_deref());
+        addresses.chain([host.facts.hostname.as_str()])
+    });
+    let names: HashSet<String> = names.map(short).collect();
+    let mut by: HashMap<&SwitchPort, BTreeSet<usize>> = HashMap::new();
+    for host in hosts {
+        if let Some(port) = host.heard() {
+            by.entry(port).or_default().insert(host.host_index);
+        }
+    }
+    let is_own = |port: &&SwitchPort| by[*port].len() == 1 && !names.contains(&short(&port.switch));
+    let ports = hosts.iter().map(|host| host.heard().filter(is_own));
+    ports.collect()
 }
 
 /// The first node of each host, with its index.
@@ -214,5 +249,69 @@ pub fn port_label(plan: &RunPlan, hosts: &[HostRecord], nodes: &[usize], rail: u
             Some(interface) => format!("{name} {interface}"),
             None => format!("{name} rail {rail}"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host whose data port hears a port of a switch.
+    fn hears(host_index: usize, hostname: &str, (switch, port): (&str, &str)) -> HostRecord {
+        let data = Interface {
+            name: "eth0".to_owned(),
+            hardware: Some(format!("02:00:00:00:00:A{host_index}")),
+            switch_port: Some(SwitchPort {
+                switch: switch.to_owned(),
+                port: port.to_owned(),
+            }),
+            ..Interface::default()
+        };
+        HostRecord {
+            node: hostname.to_owned(),
+            transport: "ssh2".to_owned(),
+            rails: vec![DataPort {
+                address: std::net::IpAddr::from([10, 0, 0, 1]),
+                interface: Some("eth0".to_owned()),
+            }],
+            host_index,
+            facts: HostFacts {
+                hostname: hostname.to_owned(),
+                interfaces: vec![data],
+                ..HostFacts::default()
+            },
+        }
+    }
+
+    fn switches(hosts: &[HostRecord]) -> Vec<Option<&str>> {
+        let ports = switch_ports(hosts).into_iter();
+        ports
+            .map(|port| port.map(|port| port.switch.as_str()))
+            .collect()
+    }
+
+    /// Symptom: two hosts with containers at a switch without LLDP heard each other, and the sheet blamed "switch port n2 eth0".
+    #[test]
+    fn a_host_of_the_run_is_no_switch() {
+        let mut hosts = [
+            hears(0, "n1", ("N2.cluster.example", "eth0")),
+            hears(1, "n2.cluster.example", ("02:00:00:00:00:a0", "eth0")),
+            hears(2, "n3", ("leaf1", "Eth1/3")),
+        ];
+        assert_eq!(switches(&hosts), [None, None, Some("leaf1")]);
+        // With two rails, the host has two switch ports.
+        hosts[2].rails.push(hosts[2].rails[0].clone());
+        assert_eq!(switches(&hosts), [None; 3]);
+    }
+
+    /// Symptom: hosts at one simple switch heard the leaf above it, and the next step was to move each cable from the one port of the leaf.
+    #[test]
+    fn a_port_that_two_hosts_hear_is_the_port_of_neither() {
+        let at = |host_index, port| hears(host_index, "n", ("leaf1", port));
+        let mut hosts = [at(0, "Eth1/3"), at(1, "Eth1/3"), at(2, "Eth1/4")];
+        assert_eq!(switches(&hosts), [None, None, Some("leaf1")]);
+        // Two nodes of one host have one cable.
+        hosts[1].host_index = 0;
+        assert_eq!(switches(&hosts), [Some("leaf1"); 3]);
     }
 }

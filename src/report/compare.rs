@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::judge::names::{and_more, floor_text, name_of};
-use crate::record::{Culprit, FaultSheet, Record, VerdictWord};
+use crate::plan::NodeSpec;
+use crate::record::{Culprit, FaultSheet, PortSheet, Record, VerdictWord};
 
 use super::compared::{self, Measure};
 use super::{count, or_dash};
@@ -97,7 +98,7 @@ impl Comparison {
             let Some(spot) = spot(record, &fault.culprit) else {
                 return vec![place(record, fault)];
             };
-            let at = spot.at.into_iter().chain([spot.label]);
+            let at = spot.node.place().into_iter().chain([spot.label.to_owned()]);
             at.map(|at| format!("{at} {}", spot.direction)).collect()
         };
         let known: Vec<String> = failed_before()
@@ -251,26 +252,23 @@ fn place(record: &Record, fault: &FaultSheet) -> String {
 }
 
 /// A direction of a host's port, and the switch port that the host is plugged into.
-struct Spot {
-    host: String,
-    label: String,
+struct Spot<'a> {
+    node: &'a NodeSpec,
+    label: &'a str,
     direction: &'static str,
-    at: Option<String>,
 }
 
-fn spot(record: &Record, culprit: &Culprit) -> Option<Spot> {
+fn spot<'a>(record: &'a Record, culprit: &Culprit) -> Option<Spot<'a>> {
     let (number, direction) = match culprit {
         Culprit::Send(port) => (*port, "send"),
         Culprit::Receive(port) => (*port, "receive"),
         _ => return None,
     };
     let port = record.sheet.ports.get(number)?;
-    let node = record.plan.nodes.get(port.node)?;
     Some(Spot {
-        host: node.host.clone(),
-        label: port.label.clone(),
+        node: record.plan.nodes.get(port.node)?,
+        label: &port.label,
         direction,
-        at: switch_port(record, port.node),
     })
 }
 
@@ -299,11 +297,12 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
             false => format!("{name}: FAIL before, and not now"),
         };
     };
-    let (host, label, direction, at) = (spot.host, spot.label, spot.direction, spot.at);
-    let own = word_of(now, &label, direction);
+    let (host, label, direction) = (&spot.node.host, spot.label, spot.direction);
+    let own = word_of(now, label, direction);
+    let node_of = |port: &PortSheet| now.plan.nodes.get(port.node);
     let mut ports = now.sheet.ports.iter();
-    let port = ports.find(|port| port.label == label);
-    let at_now = port.and_then(|port| switch_port(now, port.node));
+    let node = ports.find(|port| port.label == label).and_then(node_of);
+    let places = (spot.node.place(), node.and_then(NodeSpec::place));
     let failed = own == Some(VerdictWord::Fail);
     let unmoved = |place: &str, again: &str, better: &str| match own {
         None => format!("{place}: FAIL before, not measured now"),
@@ -311,18 +310,19 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
         Some(word) => format!("{place}: FAIL before, {word} now{better}"),
     };
     let place = format!("{label} {direction}");
-    let (Some(at), Some(at_now)) = (at, at_now) else {
+    let (Some(at), Some(at_now)) = places else {
         let unknown =
             " (no switch ports were named, so pipebench cannot see whether a cable was moved)";
         return unmoved(&place, unknown, "");
     };
-    if at == at_now {
+    let is_there = |node: &NodeSpec| node.is_at_port_of(spot.node);
+    if node.is_some_and(is_there) {
         let (again, better) = (", nothing was moved", ", though nothing was moved");
         return unmoved(&format!("{place} at {at}"), again, better);
     }
     // The port of the host that is now plugged into the old switch port.
     let mut ports = now.sheet.ports.iter();
-    let heir = ports.find(|port| switch_port(now, port.node).as_deref() == Some(at.as_str()));
+    let heir = ports.find(|port| node_of(port).is_some_and(is_there));
     let heir_word = heir.and_then(|port| word_of(now, &port.label, direction));
     let said = |word: Option<VerdictWord>| match word {
         None => "was not measured".to_owned(),
@@ -419,5 +419,25 @@ mod tests {
         assert!(!has_caution(&now));
         now.plan.criteria.floor = 0.5;
         assert!(has_caution(&now));
+    }
+
+    /// Symptom: "the fault followed the host: n3 receive FAIL at Eth1/3 and at leaf1 Eth1/3", where only lldpd had been started between the runs.
+    #[test]
+    fn a_switch_that_only_one_run_names_is_no_move() {
+        let text = include_str!("../../tests/golden/slow-receiver/record.json");
+        let before = json::read(text).unwrap();
+        let mut now = before.clone();
+        for node in &mut now.plan.nodes {
+            node.switch = Some("leaf1".to_owned());
+        }
+        for (before, now) in [(&before, &now), (&now, &before)] {
+            let said = became(before, now, &before.sheet.faults[0]);
+            assert!(said.ends_with(": FAIL again, nothing was moved"), "{said}");
+        }
+        // The port of the same name at another switch is another one.
+        let mut moved = now.clone();
+        moved.plan.nodes[2].switch = Some("leaf2".to_owned());
+        let said = became(&now, &moved, &now.sheet.faults[0]);
+        assert!(said.starts_with("the fault followed the host: "), "{said}");
     }
 }

@@ -200,9 +200,20 @@ pub(super) fn word(record: &Record, culprit: &Culprit, one: &DirectionSheet) -> 
 fn limiter(record: &Record, culprit: &Culprit) -> String {
     let sheet = &record.sheet;
     let ports = || 0..sheet.ports.len();
+    let is_in = |port: usize, uplink: usize| {
+        let node = sheet.ports.get(port).map(|port| port.node);
+        let node = node.and_then(|node| record.plan.nodes.get(node));
+        let group = node.and_then(|node| node.group.as_ref());
+        group.is_some() && group == sheet.uplinks.get(uplink).map(|one| &one.group)
+    };
+    let has = |fault: &FaultSheet, from: usize, to: usize| match fault.culprit {
+        Culprit::Up(uplink) => is_in(from, uplink) && !is_in(to, uplink),
+        Culprit::Down(uplink) => is_in(to, uplink) && !is_in(from, uplink),
+        _ => fault.culprit.has(from, to),
+    };
     let touches = |fault: &FaultSheet| match *culprit {
-        Culprit::Send(own) => ports().any(|to| to != own && fault.culprit.has(own, to)),
-        Culprit::Receive(own) => ports().any(|from| from != own && fault.culprit.has(from, own)),
+        Culprit::Send(own) => ports().any(|to| to != own && has(fault, own, to)),
+        Culprit::Receive(own) => ports().any(|from| from != own && has(fault, from, own)),
         _ => true,
     };
     let others = sheet.faults.iter();
@@ -312,6 +323,30 @@ mod tests {
         );
         // Symptom: "least to most" above 95.55, and 47.00 of the same direction in the line `limited`.
         assert!(text::summary(&record).contains(without));
+    }
+
+    /// Symptom: "n1 receive ... limited by uplink of a, out": no link to n1 leaves group a.
+    #[test]
+    fn an_uplink_limits_only_ports_whose_links_cross_it() {
+        let mut record = stored(include_str!("../../tests/golden/slow-uplink/record.json"));
+        record.sheet.faults.truncate(1);
+        let fault = &mut record.sheet.faults[0];
+        (fault.culprit, fault.or) = (Culprit::Up(0), Vec::new());
+        let own = record.sheet.uplinks[0].group.clone();
+        for (port, sheet) in record.sheet.ports.iter().enumerate() {
+            let inside = record.plan.nodes[sheet.node].group.as_ref() == Some(&own);
+            for (culprit, crosses) in [
+                (Culprit::Send(port), inside),
+                (Culprit::Receive(port), !inside),
+            ] {
+                let named = limiter(&record, &culprit);
+                assert_eq!(
+                    named.contains("uplink of "),
+                    crosses,
+                    "{culprit:?}: {named}"
+                );
+            }
+        }
     }
 
     #[test]

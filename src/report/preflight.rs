@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::judge::uniform::{self, Trait};
+use crate::plan::NodeSpec;
 use crate::record::{HostRecord, InterfaceCounters, NodeRecord, Record, WireKind, first_nodes};
 use crate::units::{show_rate, sum};
 
@@ -62,7 +63,7 @@ pub fn lines(record: &Record) -> Vec<String> {
     for (host, interface, count, usual) in uniform::flapping(&record.plan, &record.hosts) {
         lines.push(format!("flaps       {host} {interface}: its link went up or down {count} times, the links of others {usual} times"));
     }
-    let claimed = claimed(places(record)).into_iter();
+    let claimed = claimed(ports_of(record)).into_iter();
     lines.extend(claimed.map(|text| format!("claimed     {text}")));
     lines.extend(busy(record));
     lines.extend(counted(record));
@@ -106,11 +107,18 @@ fn told(one: &Trait) -> String {
     format!("{}: {}", one.name, texts.join("; "))
 }
 
-/// Each host, and the switch port that it is connected to, if known.
-fn places(record: &Record) -> impl Iterator<Item = (String, Option<String>)> {
+/// The first node of each host, and the host.
+fn places(record: &Record) -> impl Iterator<Item = (&NodeSpec, &HostRecord)> {
     let firsts = first_nodes(&record.hosts);
-    let nodes = firsts.filter_map(move |(node, _)| record.plan.nodes.get(node));
-    nodes.map(|node| (node.host.clone(), node.place()))
+    firsts.filter_map(move |(node, host)| Some((record.plan.nodes.get(node)?, host)))
+}
+
+/// Each host, and its switch port as written or as heard: the plan has no port that several hosts hear.
+fn ports_of(record: &Record) -> impl Iterator<Item = (String, Option<String>)> {
+    places(record).map(|(node, host)| {
+        let heard = || host.heard().map(|at| format!("{} {}", at.switch, at.port));
+        (node.host.clone(), node.place().or_else(heard))
+    })
 }
 
 /// Switch ports that several hosts claim, given each host with its port.
@@ -238,8 +246,8 @@ fn unseen(record: &Record, traits: &[Trait]) -> String {
         .filter(|one| matches!(&one.groups[..], [(value, _)] if value.is_empty()));
     let mut all: Vec<String> = silent.map(|one| one.name.clone()).collect();
     all.extend(untold(record));
-    let unplaced = places(record).filter(|(_, place)| place.is_none());
-    let unplaced: Vec<String> = unplaced.map(|(host, _)| host).collect();
+    let unplaced = places(record).filter(|(node, _)| node.place().is_none());
+    let unplaced: Vec<String> = unplaced.map(|(node, _)| node.host.clone()).collect();
     if !unplaced.is_empty() {
         all.push(format!("switch ports without LLDP ({})", fold(&unplaced)));
     }
@@ -251,7 +259,7 @@ fn unseen(record: &Record, traits: &[Trait]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Missing, TroubleKind};
+    use crate::record::{Missing, SwitchPort, TroubleKind};
     use crate::report::json;
 
     #[test]
@@ -276,15 +284,29 @@ mod tests {
     fn two_hosts_that_claim_one_port_are_named_and_so_are_those_without_any() {
         let sound = include_str!("../../tests/golden/acceptance/record.json");
         let mut record = json::read(sound).unwrap();
-        assert_eq!(claimed(places(&record)), [""; 0]);
+        assert_eq!(claimed(ports_of(&record)), [""; 0]);
         assert!(!unseen(&record, &[]).contains("switch ports"));
         record.plan.nodes[2].switch_port = Some("Eth1/1".to_owned());
         record.plan.nodes[3].switch_port = None;
         let line = "Eth1/1 by n[1,3]: a written name is wrong, or these hosts share the port";
-        assert_eq!(claimed(places(&record)), [line]);
+        assert_eq!(claimed(ports_of(&record)), [line]);
         assert!(unseen(&record, &[]).contains("switch ports without LLDP (n4), "));
         // The port of the same number at another switch is another one.
         record.plan.nodes[2].switch = Some("leaf2".to_owned());
-        assert_eq!(claimed(places(&record)), [""; 0]);
+        assert_eq!(claimed(ports_of(&record)), [""; 0]);
+        // Hosts at one simple switch hear the same port, which is in no plan.
+        for (node, host) in record.plan.nodes.iter_mut().zip(&mut record.hosts) {
+            (node.switch, node.switch_port) = (None, None);
+            let data = host.rails[0].interface.clone();
+            let mut interfaces = host.facts.interfaces.iter_mut();
+            let data = interfaces.find(|one| Some(&one.name) == data.as_ref());
+            data.unwrap().switch_port = Some(SwitchPort {
+                switch: "leaf1".to_owned(),
+                port: "Eth1/3".to_owned(),
+            });
+        }
+        let line = "claimed     leaf1 Eth1/3 by n[1-4]: a written name is wrong, or these hosts share the port";
+        assert_eq!(claimed(ports_of(&record)), [line]);
+        assert!(unseen(&record, &[]).contains("switch ports without LLDP (n[1-4]), "));
     }
 }

@@ -123,8 +123,9 @@ fn interfaces() -> Vec<Interface> {
         }
     }
     let heard = lldp::heard();
+    let is_card = |name: &str| Path::new(&format!("/sys/class/net/{name}/device")).exists();
     for interface in &mut found {
-        interface.switch_port = lldp::at(&heard, &with_lower(&interface.name, 4));
+        interface.switch_port = lldp::at(&heard, &with_lower(&interface.name, 4), is_card);
     }
     found
 }

@@ -3,17 +3,22 @@
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use super::process;
 use crate::outside;
 use crate::record::SwitchPort;
 
 /// The daemons answer from memory, within hundredths of a second. The host's start waits no longer for either of them.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Folders of programs to which only root writes. The user's own path can have others, and the session of a user need not have those for root.
+const FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin";
 
 /// Switch ports, each with the interface at which its switch was heard. Empty if no daemon knows any, or none may be asked.
 pub(super) fn heard() -> Vec<(String, SwitchPort)> {
@@ -26,30 +31,51 @@ pub(super) fn heard() -> Vec<(String, SwitchPort)> {
     heard
 }
 
-/// The switch port that was heard at any of these interfaces. `None` if there are several, as at a bond to two switches.
-pub(super) fn at(heard: &[(String, SwitchPort)], interfaces: &[String]) -> Option<SwitchPort> {
+/// The switch port that was heard at any of these interfaces. `None` if there are several, as at a bond to two switches, or if one of the cards among
+/// them hears no switch: data can pass its cable, too.
+pub(super) fn at(
+    heard: &[(String, SwitchPort)],
+    interfaces: &[String],
+    is_card: impl Fn(&str) -> bool,
+) -> Option<SwitchPort> {
+    let is_heard = |name: &String| heard.iter().any(|(own, _)| own == name);
+    if interfaces
+        .iter()
+        .any(|name| is_card(name) && !is_heard(name))
+    {
+        return None;
+    }
     let own = heard.iter().filter(|(name, _)| interfaces.contains(name));
     let mut ports = own.map(|(_, port)| port);
     let first = ports.next()?;
     ports.all(|other| other == first).then(|| first.clone())
 }
 
-/// Standard output of a program, as far as it came in time. Empty if the program does not exist or fails.
+/// Standard output of a program, as far as it came in time. Empty if the program does not exist or fails. No process of its
+/// group outlives the call.
 fn answer(program: &str, words: &[&str]) -> Vec<u8> {
     const MOST_BYTES: usize = 1 << 20;
     let mut output = Vec::new();
     let Ok((own, theirs)) = UnixStream::pair() else {
         return output;
     };
-    // The path of a session that is no login lacks the folders of lldpcli.
-    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(words)
-        .env("PATH", path + ":/usr/sbin:/sbin")
+        .env("PATH", FOLDERS)
         .stdin(Stdio::null())
         .stdout(OwnedFd::from(theirs))
         .stderr(Stdio::null())
-        .spawn();
+        .process_group(0);
+    let ends_with_this = || {
+        process::die_with_parent(Signal::SIGKILL);
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes one system call; it takes no lock and allocates nothing.
+    unsafe { command.pre_exec(ends_with_this) };
+    let child = command.spawn();
+    // The command holds a copy of the child's end: with it, the output would have no end.
+    drop(command);
     let Ok(mut child) = child else {
         return output;
     };
@@ -66,14 +92,15 @@ fn answer(program: &str, words: &[&str]) -> Vec<u8> {
             Ok(_) | Err(_) => break,
         }
     }
-    let (Ok(()) | Err(_)) = child.kill(); // It has ended, or it is late.
+    // It has ended, or it is late. A script can leave programs behind, and its number names them until it is reaped.
+    process::kill_group(i32::try_from(child.id()).unwrap_or(0));
     let (Ok(_) | Err(_)) = child.wait();
     output
 }
 
 /// What `lldpcli -f json0 show neighbors` says.
 fn of_lldpd(json: &[u8]) -> Vec<(String, SwitchPort)> {
-    let all: Value = outside::read(json).unwrap_or_default();
+    let all = read(json);
     let neighbours = list(&all, "/lldp/0/interface").iter();
     let known = neighbours.filter_map(|one| {
         let kinds = list(one, "/chassis/0/capability");
@@ -98,7 +125,7 @@ fn of_lldpd(json: &[u8]) -> Vec<(String, SwitchPort)> {
 fn of_networkd(json: &[u8]) -> Vec<(String, SwitchPort)> {
     /// Bits of bridge and router (IEEE 802.1AB, 8.5.8.1).
     const FORWARDS: u64 = (1 << 2) | (1 << 4);
-    let all: Value = outside::read(json).unwrap_or_default();
+    let all = read(json);
     let mut known = Vec::new();
     for interface in list(&all, "/Neighbors") {
         for one in list(interface, "/Neighbors") {
@@ -117,6 +144,11 @@ fn of_networkd(json: &[u8]) -> Vec<(String, SwitchPort)> {
         }
     }
     known
+}
+
+/// What an answer says; nothing if it is no JSON. Switches send names in any encoding, so that other bytes than UTF-8 are no error here.
+fn read(json: &[u8]) -> Value {
+    outside::read(String::from_utf8_lossy(json).as_bytes()).unwrap_or_default()
 }
 
 fn list<'json>(of: &'json Value, path: &str) -> &'json [Value] {
@@ -169,7 +201,7 @@ mod tests {
             "ttl": [{"value": "120"}]}]}]}]}"#;
 
     fn at_eth0(json: &str) -> Option<String> {
-        let port = at(&of_lldpd(json.as_bytes()), &["eth0".to_owned()])?;
+        let port = at(&of_lldpd(json.as_bytes()), &["eth0".to_owned()], |_| true)?;
         Some(format!("{} {}", port.switch, port.port))
     }
 
@@ -179,7 +211,7 @@ mod tests {
         assert_eq!(at_eth0(SEVERAL).as_deref(), Some("leaf1 p2"));
         // Other interfaces have other cables.
         let heard = of_lldpd(SEVERAL.as_bytes());
-        assert_eq!(at(&heard, &["eth1".to_owned()]), None);
+        assert_eq!(at(&heard, &["eth1".to_owned()], |_| false), None);
         // Two switches at one interface: either could be the one.
         let two = SEVERAL.replace("\"enabled\": false", "\"enabled\": true");
         assert_eq!(at_eth0(&two), None);
@@ -188,6 +220,24 @@ mod tests {
             .replace("\"n3\"", "\"leaf1\"")
             .replace("eth0\"}", "p2\"}");
         assert_eq!(at_eth0(&twice).as_deref(), Some("leaf1 p2"));
+    }
+
+    /// Symptom: the sheet named one switch port for a bond of two cables, where the other switch announces nothing.
+    #[test]
+    fn a_bond_with_a_cable_that_hears_no_switch_has_no_switch_port() {
+        let heard = of_lldpd(SEVERAL.as_bytes());
+        let below = ["bond0.7", "bond0", "eth0", "eth1"].map(str::to_owned);
+        assert_eq!(at(&heard, &below, |name| name.starts_with("eth")), None);
+        // A bridge of a card and the tap of a guest has one cable.
+        assert!(at(&heard, &below, |name| name == "eth0").is_some());
+    }
+
+    /// Symptom: one switch whose description is Latin-1 made all switch ports of the host unknown.
+    #[test]
+    fn a_name_that_is_not_utf_8_hides_no_other_name() {
+        let (before, after) = SEVERAL.split_once("Debian").unwrap();
+        let json = [before.as_bytes(), b"B\xfcro", after.as_bytes()].concat();
+        assert_eq!(of_lldpd(&json), of_lldpd(SEVERAL.as_bytes()));
     }
 
     #[test]
@@ -244,5 +294,32 @@ mod tests {
             b"begun\n"
         );
         assert!(began.elapsed() < Duration::from_secs(30));
+    }
+
+    /// Symptom: a wrapper of lldpcli that hung was killed, and what it had started stayed on the host.
+    #[test]
+    fn nothing_that_a_late_program_started_stays() {
+        let output = answer("sh", &["-c", "sleep 60 & echo $!; wait"]);
+        let pid = String::from_utf8(output).unwrap();
+        let stat = format!("/proc/{}/stat", pid.trim());
+        // A process that was killed is a zombie until it is reaped.
+        let lives = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        let until = Instant::now() + Duration::from_secs(30);
+        while lives() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!lives(), "{pid}");
+    }
+
+    /// Symptom: the node ran an lldpcli of the folder in which it was started, or of any other that stands in the user's path.
+    #[test]
+    fn only_programs_of_root_are_asked() {
+        for folder in FOLDERS.split(':') {
+            assert!(folder.starts_with('/'), "{folder}");
+        }
+        assert_eq!(
+            answer("sh", &["-c", "echo $PATH"]),
+            format!("{FOLDERS}\n").into_bytes()
+        );
     }
 }

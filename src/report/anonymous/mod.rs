@@ -141,9 +141,9 @@ fn collect(names: &mut Names, record: &Record) {
         names.number(&uplink.group, "g");
     }
     for (what, text) in plan.site.iter().flat_map(Site::said) {
-        names.add(text, what);
+        names.person(text, what);
     }
-    people(names, &record.command);
+    names.people(&record.command);
     fabric(names, record);
 }
 
@@ -159,25 +159,6 @@ fn parts(names: &mut Names, host: &str) {
         }
         names.add(domain, "domain");
         rest = domain;
-    }
-}
-
-/// Users and jump hosts of a command.
-fn people(names: &mut Names, command: &[String]) {
-    let words = command.iter().flat_map(|word| word.split([' ', '=', ',']));
-    let words: Vec<&str> = words.collect();
-    for pair in words.windows(2) {
-        match pair {
-            ["--user" | "-l", user] => names.add(user, "user"),
-            ["-J", jump] => {
-                let host = jump.rsplit('@').next().unwrap_or_default();
-                names.add(host.split(':').next().unwrap_or_default(), "host");
-            }
-            _ => {}
-        }
-    }
-    for (user, _) in words.iter().filter_map(|word| word.split_once('@')) {
-        names.add(user, "user");
     }
 }
 
@@ -235,6 +216,11 @@ fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
     let begun = Outcome::open(&record.plan.work);
     let mut outcome = std::mem::replace(&mut record.outcome, begun);
     results(names, &mut outcome)?;
+    // Those of data ports are in the plan. Reports show no others, which name switches of other networks.
+    let hosts = record.hosts.iter_mut();
+    for interface in hosts.flat_map(|host| &mut host.facts.interfaces) {
+        interface.switch_port = None;
+    }
     *record = part(names, &*record)?;
     record.outcome = outcome;
     record.options = options;
@@ -311,7 +297,7 @@ mod tests {
 
     use super::*;
     use crate::judge::verdict::judge;
-    use crate::record::Interface;
+    use crate::record::{Interface, SwitchPort};
     use crate::report::compare::Comparison;
     use crate::report::{csv, header, json, junit, metrics, page, text};
 
@@ -363,13 +349,17 @@ mod tests {
         }
         for host in &mut record.hosts {
             host.facts.interfaces.push(Interface {
+                switch_port: Some(SwitchPort {
+                    switch: "mgmt-berlin".to_owned(),
+                    port: "Gi0/1".to_owned(),
+                }),
                 name: "enxaabbcc000007".to_owned(),
                 addresses: vec![("fd00:acd::7".parse().unwrap(), 64)],
                 hardware: said("aa:bb:cc:00:00:07"),
                 ..Interface::default()
             });
         }
-        let rsh = "ssh -l oakleyb -J jumper";
+        let rsh = "ssh -l oakleyb -o User=wilma -J jumper";
         record.command = ["--hosts", "zeus[1-4]", "--rsh", rsh, "--folder", "acme"]
             .map(str::to_owned)
             .to_vec();
@@ -379,6 +369,7 @@ mod tests {
                 "zeus1.acme.example: using the OpenSSH client: ProxyJump oakleyb@jumper is configured",
                 "zeus[1-2].acme.example: FDO-4711-X, key SHA256:Zz9 (/home/oakleyb/.ssh/known_hosts line 3)",
                 "portal.acme.example (10.9.9.9): permission denied for user oakleyb, not at Row 7, Berlin",
+                "zeus1.acme.example: wilma is locked",
             ]
             .map(str::to_owned),
         );
@@ -387,7 +378,7 @@ mod tests {
 
     #[test]
     fn no_report_names_a_host_an_address_a_person_or_the_site() {
-        const NAMED: [&str; 25] = [
+        const NAMED: [&str; 27] = [
             "zeus",
             "acme",
             "Acme",
@@ -411,6 +402,8 @@ mod tests {
             "aabbcc",
             "cluster.hosts",
             "Eth1/",
+            "Gi0/",
+            "wilma",
             "Zz9",
             "/home",
         ];
@@ -538,6 +531,23 @@ mod tests {
         };
         assert_eq!(labels(&sheet), labels(&before.sheet));
         assert_eq!(rates(&before, &now), changes);
+    }
+
+    /// Symptom: with a switch port 1.1 and an operator `test`, the sheet said "p1 Gbit/s" and "in operator 3".
+    #[test]
+    fn no_name_takes_a_figure_or_a_word_from_the_reason() {
+        let mut record = json::read(GOLDEN[5]).unwrap();
+        record.verdict.reason = "n3 receive: 1.1 of 94.0 Gbit/s in test 3".to_owned();
+        (record.plan.nodes[0].switch_port, record.plan.nodes[0].group) =
+            (Some("1.1".to_owned()), Some("94.0".to_owned()));
+        record.plan.site = Some(Site {
+            operator: Some("test".to_owned()),
+            ..Site::default()
+        });
+        record.command = ["--user", "test", "root@n1"].map(str::to_owned).to_vec();
+        anonymise(vec![&mut record]).unwrap();
+        let reason = "h3 receive: 1.1 of 94.0 Gbit/s in test 3";
+        assert_eq!(record.verdict.reason, reason);
     }
 
     /// Two runs of a site need not have the same hosts at the same places.

@@ -24,6 +24,10 @@ const PHRASES: [&str; 6] = [
 const FOLDERS: [&str; 3] = ["/dev/", "/proc/", "/sys/"];
 /// First parts of the names of kernel settings, which look like names of hosts.
 const SETTINGS: [&str; 4] = ["fs", "kernel", "net", "vm"];
+/// Words after which a user stands in a command: options of pipebench and of the OpenSSH client.
+const USERS: [&str; 4] = ["--user", "-l", "User", "-oUser"];
+/// Users, and texts of a site, that any site can have. They are words of reports, too.
+const ANYONE: [&str; 4] = ["admin", "root", "test", "user"];
 /// Stands for a word that is only removed.
 pub(super) const REMOVED: &str = "...";
 /// Stands for every path.
@@ -68,6 +72,32 @@ impl Names {
         match self.known.get(host).cloned() {
             Some(new) => self.add(alias, &new),
             None => self.number(alias, "h"),
+        }
+    }
+
+    /// Replaces the name of a person or site.
+    pub(super) fn person(&mut self, name: &str, new: &str) {
+        if !ANYONE.contains(&name) {
+            self.add(name, new);
+        }
+    }
+
+    /// Collects the users and jump hosts of a command.
+    pub(super) fn people(&mut self, command: &[String]) {
+        let words = command.iter().flat_map(|word| word.split([' ', '=', ',']));
+        let words: Vec<&str> = words.collect();
+        for pair in words.windows(2) {
+            match pair {
+                [option, user] if USERS.contains(option) => self.person(user, "user"),
+                ["-J", jump] => {
+                    let host = jump.rsplit('@').next().unwrap_or_default();
+                    self.add(host.split(':').next().unwrap_or_default(), "host");
+                }
+                _ => {}
+            }
+        }
+        for (user, _) in words.iter().filter_map(|word| word.split_once('@')) {
+            self.person(user, "user");
         }
     }
 
@@ -193,9 +223,10 @@ impl Names {
     }
 }
 
-/// True for names that are the same everywhere or have no meaning, and for addresses, which are replaced by addresses.
+/// True for names that are the same everywhere or have no meaning, such as those that look like a figure, and for addresses, which are replaced by
+/// addresses.
 fn identifies_nothing(name: &str) -> bool {
-    let word = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let word = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
     name.chars().count() < 2
         || ["", "local", "localhost", "localdomain"].contains(&word)
         || name.parse::<IpAddr>().is_ok()
@@ -384,7 +415,7 @@ mod tests {
     #[test]
     fn what_identifies_nothing_stays() {
         let mut names = Names::default();
-        for name in ["", "a", "local", "local2", "localhost", "17"] {
+        for name in ["", "a", "local", "local2", "localhost", "17", "1.1"] {
             names.number(name, "h");
             assert_eq!(names.text(name), name);
         }
