@@ -1,16 +1,40 @@
 //! The plan file that `pipebench init --hosts` writes: the template with hosts, their switch ports, and the options with which they were checked.
 
+use std::ffi::OsString;
 use std::path::Path;
 
+use clap::parser::ValueSource;
 use launcher::hosts::Host;
 
 use crate::plan::NodeSpec;
 
+use super::args::{self, InitArguments};
 use super::planfile::{TEMPLATE, is_word};
 use super::resolve;
 
 /// An option of the plain command with its values; none if it is a flag.
 pub(super) type Given = (String, Vec<String>);
+
+/// Options that a command of `init` has, each with its values; none for a flag. Those that name the hosts are left out.
+pub(super) fn given(words: impl IntoIterator<Item = OsString>) -> Vec<Given> {
+    let matches = args::command().try_get_matches_from(words);
+    let Ok(Some((_, matches))) = matches.map(|mut all| all.remove_subcommand()) else {
+        return Vec::new();
+    };
+    let init = <InitArguments as clap::Args>::augment_args(clap::Command::new("init"));
+    let given = init.get_arguments().filter_map(|option| {
+        let name = option
+            .get_long()
+            .filter(|name| !["hosts", "hostfile"].contains(name))?;
+        let id = option.get_id().as_str();
+        let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
+        let values = matches.get_raw(id).filter(|_| is_given)?;
+        let values = values.filter(|_| option.get_action().takes_values());
+        let values = values.map(|value| value.to_string_lossy().into_owned());
+        Some((name.to_owned(), values.collect()))
+    });
+    given.collect()
+}
 
 /// A plan file to write.
 #[derive(Clone, Copy)]
@@ -159,7 +183,7 @@ mod tests {
             "-4",
             "p.toml",
         ];
-        let given = args::given_to_init(words.map(OsString::from));
+        let given = given(words.map(OsString::from));
         let names: Vec<&str> = given.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["exclude", "rsh", "user", "data-network", "ipv4"]);
         let (hosts, nodes) = hosts_of("n1\nn2\n");

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::args::{self, InitArguments, RunArguments};
+use super::args::{InitArguments, RunArguments};
 use super::check;
+use super::draft;
 use super::drive;
 use super::files::keep_result;
 use super::planfile;
@@ -25,7 +26,7 @@ pub(super) fn init(words: &InitArguments) -> Result<u8, u8> {
             words.path.display()
         )));
     }
-    let mut options = args::given_to_init(std::env::args_os());
+    let mut options = draft::given(std::env::args_os());
     if words.hosts.list.is_some() || words.hosts.file.is_some() {
         options.retain(|(name, _)| name != "exclude");
         return check::into_plan(words, &options);

@@ -305,7 +305,7 @@ mod tests {
                 port: "Eth1/3".to_owned(),
             });
         }
-        let line = "claimed     leaf1 Eth1/3 by n[1-4]: a written name is wrong, or these hosts share the port";
+        let line = "leaf1 Eth1/3 by n[1-4]: a written name is wrong, or these hosts share the port";
         assert_eq!(claimed(ports_of(&record)), [line]);
         assert!(unseen(&record, &[]).contains("switch ports without LLDP (n[1-4]), "));
     }

@@ -29,7 +29,7 @@ pub(super) use hosts::HostWords;
 pub(super) use launch::Launch;
 pub(super) use measurement::Measurement;
 pub(super) use order::{FabricOrder, Order};
-pub(super) use plan::{InitArguments, NOT_IN_PLANS, RunArguments, given_to_init};
+pub(super) use plan::{InitArguments, NOT_IN_PLANS, RunArguments};
 pub(super) use ranks::RankWords;
 pub(super) use records::{
     CompareArguments, ListArguments, MergeArguments, ReportArguments, RetestArguments,

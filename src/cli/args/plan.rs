@@ -1,9 +1,6 @@
 //! The words of `pipebench run` and `pipebench init`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
-
-use clap::parser::ValueSource;
 
 use super::{HostWords, Launch, Measurement, Sockets};
 
@@ -67,27 +64,4 @@ pub(crate) struct InitArguments {
     /// Their data ports.
     #[command(flatten)]
     pub sockets: Sockets,
-}
-
-/// Options that a command of `init` has, each with its values; none for a flag. Those that name the hosts are left out.
-pub(in crate::cli) fn given_to_init(
-    words: impl IntoIterator<Item = OsString>,
-) -> Vec<(String, Vec<String>)> {
-    let matches = super::command().try_get_matches_from(words);
-    let Ok(Some((_, matches))) = matches.map(|mut all| all.remove_subcommand()) else {
-        return Vec::new();
-    };
-    let init = <InitArguments as clap::Args>::augment_args(clap::Command::new("init"));
-    let given = init.get_arguments().filter_map(|option| {
-        let name = option
-            .get_long()
-            .filter(|name| !["hosts", "hostfile"].contains(name))?;
-        let id = option.get_id().as_str();
-        let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
-        let values = matches.get_raw(id).filter(|_| is_given)?;
-        let values = values.filter(|_| option.get_action().takes_values());
-        let values = values.map(|value| value.to_string_lossy().into_owned());
-        Some((name.to_owned(), values.collect()))
-    });
-    given.collect()
 }
