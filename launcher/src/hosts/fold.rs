@@ -8,14 +8,18 @@ use super::expression::number;
 /// Folds neighbours whose names differ in one number only. Keeps leading zeros. Repeated `local`
 /// becomes `local:3`.
 pub fn fold(names: &[String]) -> String {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut text = String::new();
+    let mut last: Option<Group<'_>> = None;
     for name in names {
-        let taken = groups.last_mut().is_some_and(|group| group.take(name));
-        if !taken {
-            groups.push(Group::of(name));
+        if last.as_mut().is_some_and(|group| group.take(name)) {
+            continue;
+        }
+        if let Some(group) = last.replace(Group::of(name)) {
+            text += &group.text();
+            text.push(',');
         }
     }
-    groups.iter().map(Group::text).collect::<Vec<_>>().join(",")
+    text + &last.map_or_else(String::new, |group| group.text())
 }
 
 /// Names that differ in one number.
