@@ -295,7 +295,9 @@ fn a_page_shows_the_figures_of_its_record() {
                 (rate * 1e6 - one.rate_bits_per_s).abs() < 5.1e3,
                 "{row}: {one:?}"
             );
-            let share = format!("{:.1} %", one.share.expect("judged") * 100.0);
+            // Shares are rounded down.
+            let share = (one.share.expect("judged") * 1000.0).floor() / 10.0;
+            let share = format!("{share:.1} %");
             assert_eq!(cells[4], share, "{row}");
         }
         // The cells of the map show link rates.

@@ -56,7 +56,10 @@ pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
         return refuse("--map gives every rank a place: leave out --keep-going");
     }
     let notes = outline.slots_note().into_iter();
-    let notes = notes.chain(near_note(&imb, nodes)).collect();
+    let mut pairs = outline.nodes.windows(2);
+    let has_hosts = pairs.any(|pair| pair[0].host != pair[1].host);
+    let near = near_note(&imb, nodes).filter(|_| has_hosts);
+    let notes = notes.chain(near).collect();
     Ok(RunSpec {
         notes,
         ..outline.spec(Work::Imb(imb), options(words, count))
