@@ -93,7 +93,7 @@ pub(crate) fn anonymise(records: Vec<&mut Record>) -> serde_json::Result<()> {
     records.try_for_each(|record| replace(&mut names, record))
 }
 
-/// Collects the names that a record has in known places. Names of hosts as the user gave them come first: each has a replacement of its own.
+/// Collects the names in known fields of a record. Host names as the user gave them come first, so that each gets its own replacement.
 fn collect(names: &mut Names, record: &Record) {
     let plan = &record.plan;
     for node in &plan.nodes {
