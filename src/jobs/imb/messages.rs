@@ -83,6 +83,9 @@ impl Messages {
             Benchmark::Exchange => self.exchange(world),
             Benchmark::Uniband => self.one_way(world),
             Benchmark::Biband => self.both_ways(world),
+            Benchmark::Barrier => self.together(world, 0),
+            // Without bytes nothing is done, as in MPI libraries.
+            _ if self.bytes == 0 => Ok(()),
             _ => self.together(world, self.root(repetition)),
         }
     }
@@ -229,8 +232,6 @@ impl Messages {
         }
         match benchmark {
             Benchmark::Barrier => team.barrier(by),
-            // Without bytes nothing is done, as in MPI libraries.
-            _ if self.bytes == 0 => Ok(()),
             Benchmark::Bcast if place == root => team.broadcast(by, root, out),
             Benchmark::Bcast => team.broadcast(by, root, into),
             Benchmark::Gather | Benchmark::Gatherv => team.gather(by, root, out, into, blocks),
