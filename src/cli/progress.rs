@@ -313,3 +313,33 @@ impl Observer for Progress<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Pattern;
+    use crate::plan::lanes::tests::test_of;
+
+    /// Symptom: "slowest n1 0.00" for a port that a retest leaves idle on purpose.
+    #[test]
+    fn an_idle_port_is_not_the_slowest() {
+        let labels = ["n1", "n2", "n3", "n4"].map(str::to_owned).to_vec();
+        let ports = Ports {
+            ports: labels.clone(),
+            labels,
+            one_host: false,
+        };
+        let test = Test {
+            pattern: Pattern::Links(vec![(0, 2), (1, 3)]),
+            ..test_of(2, 1)
+        };
+        let second = Second {
+            received_bytes: vec![0, 0, 2_000_000, 1_000_000],
+            ..Second::default()
+        };
+        assert_eq!(
+            ports.second(&test, &second),
+            "total 24.00 Mbit/s  slowest n4 8.00, n3 16.00 Mbit/s"
+        );
+    }
+}
