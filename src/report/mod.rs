@@ -161,7 +161,8 @@ mod tests {
     /// Symptom: 64 rows in the order of the hosts scrolled the verdict away.
     #[test]
     fn of_many_ports_the_worst_ten_are_shown_and_the_rest_is_counted() {
-        let worst = |count: u32| super::worst((1..=count).rev().collect(), |port| f64::from(*port));
+        let worst =
+            |count: u32| super::worst((1..=count).rev().collect(), |port: &u32| f64::from(*port));
         let (shown, more) = worst(64);
         assert_eq!(shown, (1..=10).collect::<Vec<u32>>());
         let line = "and 54 ports that carried more (--csv has all)";
