@@ -342,4 +342,24 @@ mod tests {
             "total 24.00 Mbit/s  slowest n4 8.00, n3 16.00 Mbit/s"
         );
     }
+
+    #[test]
+    fn the_warm_up_is_told_apart_and_the_bar_is_that_of_the_whole_run() {
+        let test = Test {
+            bound: Bound::Time {
+                warmup_ns: 2 * SECOND_NS,
+                window_ns: 5 * SECOND_NS,
+            },
+            ..test_of(2, 1)
+        };
+        let second = |seconds: u64| Second {
+            at_ns: seconds * SECOND_NS,
+            ..Second::default()
+        };
+        assert_eq!(time(&test, &second(1)), "   1 s of 7 s warm-up");
+        assert_eq!(time(&test, &second(3)), "   3 s of 7 s");
+        assert_eq!(left_ns(&test, &second(3)), Some(4 * SECOND_NS));
+        let (passed, left) = (Duration::from_secs(3), Duration::from_secs(7));
+        assert_eq!(bar(passed, left), "[###-------]");
+    }
 }
