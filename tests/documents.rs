@@ -631,6 +631,45 @@ fn a_readme_is_short() {
     assert!(lines <= 130, "{lines} lines, the limit is 130");
 }
 
+/// Symptom: paragraphs of 72, of 120 and of 250 characters. Tables, blocks and what programs measured may be wider.
+#[test]
+fn prose_has_one_width() {
+    const WIDTH: usize = 120;
+    let changes = fs::read_to_string(root().join("CHANGELOG.md")).expect("CHANGELOG.md");
+    let mut pages = pages();
+    pages.push(("CHANGELOG.md".to_owned(), changes));
+    let mut wrong = Vec::new();
+    for (name, page) in pages {
+        let (mut in_block, mut is_made) = (false, false);
+        for (number, line) in page.lines().enumerate() {
+            in_block ^= line.starts_with("```");
+            if let Some(mark) = line.strip_prefix("<!-- ") {
+                is_made = !mark.contains("end ");
+            }
+            let is_prose = !in_block && !is_made && !line.starts_with(['|', '!']);
+            if is_prose && line.chars().count() > WIDTH {
+                wrong.push(format!("{name}:{}", number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "longer than {WIDTH}: {wrong:?}");
+}
+
+/// Symptom: "Default 2. ... [default: 2]", and "No default." eight times.
+#[test]
+fn no_option_says_its_default_twice_or_that_it_has_none() {
+    let mut wrong = Vec::new();
+    for command in commands() {
+        for (name, text) in options(&help_of(&command)) {
+            let said = text.matches("[default: ").count() + text.matches("Default: ").count();
+            if said > 1 || text.contains("No default") {
+                wrong.push(format!("{command:?} {name}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 #[test]
 fn examples_are_shell_scripts_without_errors() {
     let mut seen = 0;
@@ -710,16 +749,20 @@ fn run_example(name: &str, arguments: &[&str]) -> (Output, tempfile::TempDir) {
 fn the_example_of_three_local_nodes_runs() {
     let (output, folder) = run_example("three-local-nodes.sh", &[]);
     expect_success(&output, "three-local-nodes.sh");
-    let runs = fs::read_dir(folder.path().join("results"))
-        .expect("results of this kind")
-        .count();
-    assert_eq!(runs, 3);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(
-        said.matches("NOT JUDGED  3 nodes on one host").count(),
-        3,
-        "{said}"
-    );
+    let runs = fs::read_dir(folder.path().join("results")).expect("results");
+    let runs: Vec<PathBuf> = runs.map(|run| run.expect("a run").path()).collect();
+    assert_eq!(runs.len(), 3);
+    for run in runs {
+        // The verdict stands first in the file, and the run printed the same.
+        let summary = fs::read_to_string(run.join("summary.txt")).expect("a summary");
+        let verdict = summary.lines().next().unwrap_or_default();
+        assert!(
+            verdict.starts_with("NOT JUDGED  3 nodes on one host"),
+            "{summary}"
+        );
+        assert!(said.contains(verdict), "{said}");
+    }
 }
 
 #[test]

@@ -724,18 +724,24 @@ fn tests_sleep_only_while_they_wait_for_something() {
     expect_none(&wrong);
 }
 
-/// Paths and texts of what a user meets: strings and help of the programs, assets of the web interface, the template of
-/// a plan, pages and examples.
+/// Paths and texts of what a user meets: strings and help of the programs, assets and API of the web interface, the
+/// template of a plan, pages, changes and examples.
 fn texts_of_users() -> Vec<(String, String)> {
     let mut texts = Vec::new();
-    for source in sources(&["src", "launcher/src"]) {
+    for source in sources(&["src", "launcher/src", "latency/src", "numbers/src"]) {
         if !source.path.ends_with("/tests.rs") {
             let lines: Vec<String> = [source.code, source.tests].concat();
             let is_help = source.path.starts_with("src/cli/args/");
             texts.push((source.path, shown::shown(&lines.join("\n"), is_help)));
         }
     }
-    let mut paths = vec![root().join("README.md"), root().join("src/cli/plan.toml")];
+    let single = [
+        "README.md",
+        "CHANGELOG.md",
+        "src/cli/plan.toml",
+        "src/web/openapi.json",
+    ];
+    let mut paths: Vec<PathBuf> = single.map(|name| root().join(name)).to_vec();
     for folder in ["docs", "examples", "src/web/assets"] {
         let entries = fs::read_dir(root().join(folder)).expect("a readable folder");
         let entries = entries.map(|entry| entry.expect("a readable folder").path());
@@ -752,7 +758,8 @@ fn texts_of_users() -> Vec<(String, String)> {
 /// "Style" in CONTRIBUTING.md says what to write instead.
 #[test]
 fn no_text_that_a_user_meets_has_a_word_that_must_be_read_twice() {
-    const PHRASES: [&str; 21] = [
+    const PHRASES: [&str; 20] = [
+        "behind",
         "whoever",
         "nobody",
         "somebody",
@@ -768,15 +775,32 @@ fn no_text_that_a_user_meets_has_a_word_that_must_be_read_twice() {
         "broke off",
         "besides",
         "of its own accord",
-        "goes on behind",
-        "behind its",
         "second look",
         "second looks",
         "whatever it be",
         "comes by",
     ];
-    // File, phrase, and why it stays, as in a stored key or in words of another program. None is needed so far.
-    const MAY_STAY: [(&str, &str, &str); 0] = [];
+    // File, phrase, and why it stays: what is behind something has a place there, and does not come after it.
+    const MAY_STAY: [(&str, &str, &str); 10] = [
+        ("docs/guide.md", "behind", "hosts behind an uplink"),
+        ("docs/judging.md", "behind", "ports behind an uplink"),
+        ("docs/threats.md", "behind", "hidden behind other files"),
+        ("examples/cluster.hosts", "behind", "hosts behind an uplink"),
+        ("examples/web.toml", "behind", "a server behind a proxy"),
+        ("src/cli/args/launch.rs", "behind", "behind a jump host"),
+        (
+            "src/cli/args/sockets.rs",
+            "behind",
+            "behind a packet filter",
+        ),
+        (
+            "src/jobs/imb/files.rs",
+            "behind",
+            "a name in a format string",
+        ),
+        ("src/web/assets/live.js", "behind", "a key of the API"),
+        ("src/web/openapi.json", "behind", "a key of the API"),
+    ];
     let mut wrong = Vec::new();
     for (path, text) in texts_of_users() {
         for (number, phrase) in shown::find(&text, &PHRASES) {

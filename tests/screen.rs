@@ -152,11 +152,27 @@ fn the_live_picture_fits_the_terminal_and_says_which_test_runs_and_what_is_left(
 #[test]
 fn the_verdict_is_the_last_line_of_a_long_summary() {
     alone::wait();
-    let words = ["--hosts", "local:3", "--time", "500ms", "--warmup", "100ms"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().display().to_string();
+    let words = "--hosts local:3 --time 500ms --warmup 100ms --folder";
+    let words: Vec<&str> = words.split(' ').chain([&*folder]).collect();
     let shown = in_terminal(80, &words, &[("NO_COLOR", "1")], "");
+    assert!(shown.text.contains("\nrecord "), "{}", shown.text);
     let lines: Vec<&str> = shown.text.lines().filter(|line| !line.is_empty()).collect();
     let verdicts = lines.iter().filter(|line| line.contains("NOT JUDGED  "));
     assert_eq!(verdicts.count(), 2, "{}", shown.text);
     let last = lines.last().copied().unwrap_or_default();
     assert!(last.starts_with("NOT JUDGED  "), "{last}");
+    assert!(last.contains(": weakest local"), "{last}");
+}
+
+#[test]
+fn a_pipe_gets_plain_lines() {
+    alone::wait();
+    let words = ["--hosts", "local:2", "--time", "2s", "--warmup", "100ms"];
+    let output = whole::run(&words);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains(['\r', '\u{1b}']), "{said}");
+    let is_rate = |line: &str| line.contains(" s of 3 s") && line.contains("  total ");
+    assert!(said.lines().any(is_rate), "{said}");
 }

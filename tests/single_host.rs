@@ -657,6 +657,28 @@ fn results_go_where_they_are_asked_to() {
     );
 }
 
+/// Symptom: CI was green although the run judged nothing.
+#[test]
+fn a_run_that_judges_nothing_does_not_pass_where_it_must_judge() {
+    let words = ["--hosts", "local:2", "--buffers", "5"];
+    let asked = [&words[..], &["--fail-unless-judged"]].concat();
+    for (words, code) in [(&words[..], 0), (&asked[..], 3)] {
+        let output = run(words);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains("NOT JUDGED"), "{text}");
+    }
+    for command in ["check", "imb"] {
+        let output = run(&[command, "--hosts", "local:2", "--fail-unless-judged"]);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(
+            errors.contains(": leave out --fail-unless-judged"),
+            "{errors}"
+        );
+    }
+}
+
 #[test]
 fn a_dry_run_prints_the_plan_and_starts_nothing() {
     let output = run(&["--hosts", "n[1-3]", "--phases", "3", "--dry-run"]);

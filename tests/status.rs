@@ -197,8 +197,16 @@ fn a_second_run_is_told_who_has_the_host() {
     let held = hold(3);
     let tree = held.tree();
     let run = listed();
-    let (code, _, errors) = ask(&["--hosts", "local:2", "--time", "100ms", "--quiet"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().display().to_string();
+    let words = "--hosts local:2 --time 100ms --quiet --folder";
+    let words: Vec<&str> = words.split(' ').chain([&*path]).collect();
+    let (code, text, errors) = ask(&words);
     assert_eq!(code, Some(12), "{errors}");
+    // Nothing ran: there is no record, and no port to blame.
+    assert_eq!(text, "", "{errors}");
+    let runs = std::fs::read_dir(&path).expect("a folder");
+    assert_eq!(runs.count(), 0);
     let first = errors.lines().next().unwrap_or_default();
     let start = format!("pipebench: local1: busy: run {run} by ");
     assert!(first.starts_with(&start), "{errors}");

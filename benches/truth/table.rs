@@ -156,7 +156,33 @@ pub fn page(rows: &[Row]) -> String {
             page.push_str(&format!("- {}: {}\n", row.case, row.word));
         }
     }
-    page
+    wrapped(&page)
+}
+
+/// The page with its prose wrapped at the width of all pages.
+fn wrapped(page: &str) -> String {
+    const WIDTH: usize = 120;
+    let mut text = String::new();
+    for line in page.lines() {
+        let is_table = line.starts_with('|');
+        let indent = if line.starts_with("- ") { "  " } else { "" };
+        let mut column = 0;
+        for word in line.split(' ') {
+            let length = word.chars().count();
+            if !is_table && column > 0 && column + 1 + length > WIDTH {
+                text.push('\n');
+                text.push_str(indent);
+                column = indent.len();
+            } else if column > 0 {
+                text.push(' ');
+                column += 1;
+            }
+            text.push_str(word);
+            column += length;
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// Adds the outcomes of live cases: faults, sound fabrics, and durations.

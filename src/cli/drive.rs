@@ -304,6 +304,7 @@ impl Done {
             let table = (table_name(record), table());
             written &= keep_folder(folder, record, table, &summary, terminal);
         }
+        self.print_last(&summary, output, terminal);
         let code = match preflight::readiness(record) {
             // A missing host costs a run only one row, but makes a pre-flight check pointless.
             Readiness::NotReady if output.preflight && record.troubles.is_empty() => {
@@ -328,28 +329,39 @@ impl Done {
 
     /// Prints the result, as far as it was not printed while the run went on.
     fn print(&self, summary: &str, output: &Output<'_>, terminal: &mut Terminal) {
-        /// Most lines of a summary whose first line is still in sight at its end.
-        const SHORT: usize = 8;
         let record = &self.record;
-        let is_fail = record.verdict.word == VerdictWord::Fail;
         match record.measured() {
             Measured::Imb(plan, imb) => {
                 if !terminal.is_quiet() {
                     terminal.result(imb::end(plan, imb));
                 }
-                if is_fail {
+                if record.verdict.word == VerdictWord::Fail {
                     let verdict = &record.verdict;
                     terminal.result(&format!("{}  {}\n", verdict.word, verdict.reason));
                 }
             }
             Measured::Acceptance(..) | Measured::Linktest(..) | Measured::Latency(..) => {
-                if output.preflight || is_fail || record.outcome.has_begun() {
+                if self.has_summary(output) {
                     terminal.result(summary);
                 }
-                if !output.preflight && summary.lines().count() > SHORT {
-                    terminal.result(&text::last_line(record));
-                }
             }
+        }
+    }
+
+    /// True if the run has a summary: one that did not begin only has errors, unless a port is not as specified.
+    fn has_summary(&self, output: &Output<'_>) -> bool {
+        let is_fail = self.record.verdict.word == VerdictWord::Fail;
+        output.preflight || is_fail || self.record.outcome.has_begun()
+    }
+
+    /// Prints the verdict as the last line on the screen, if its summary is long: the first line is out of sight by then.
+    fn print_last(&self, summary: &str, output: &Output<'_>, terminal: &mut Terminal) {
+        /// Most lines of a summary whose first line is still in sight at its end.
+        const SHORT: usize = 8;
+        let has_lines = !matches!(self.record.measured(), Measured::Imb(..));
+        let is_long = has_lines && summary.lines().count() > SHORT;
+        if is_long && !output.preflight && self.has_summary(output) {
+            terminal.result(&text::last_line(&self.record, summary));
         }
     }
 }

@@ -86,6 +86,13 @@ pub(super) fn first_sentence(error: &clap::Error) -> String {
     first.replace("invalid digit found in string", "not a whole number")
 }
 
+/// What clap found wrong with a key of a plan, and the key that was perhaps meant: keys are options without their dashes.
+pub(super) fn of_key(error: &clap::Error) -> String {
+    let meant = hint(error, &[]).map(|hint| hint.replace("did you mean --", "did you mean "));
+    let meant = meant.map_or_else(String::new, |hint| format!(" ({hint})"));
+    first_sentence(error) + &meant
+}
+
 /// The line for a mistake that clap found in these words.
 fn answer(error: &clap::Error, words: &[OsString]) -> String {
     let hint = hint(error, words).unwrap_or_else(|| format!("see '{}'", help_of(error)));

@@ -10,7 +10,7 @@ use crate::plan::{Purpose, Site, Test};
 use crate::store::bounded;
 
 use super::args::{self, Measurement, NOT_IN_PLANS, PlainArguments};
-use super::mistakes::first_sentence;
+use super::mistakes;
 use super::process;
 use super::resolve::{self, RunSpec};
 
@@ -97,10 +97,21 @@ impl Reader<'_> {
         }
     }
 
+    /// The line with a byte of the file, as far as a message has room for it.
+    fn line(&self, at: usize) -> String {
+        const ROOM: usize = 60;
+        let before = self.text.get(..at).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |end| end + 1);
+        let line = self.text.get(start..).unwrap_or_default().lines().next();
+        let line = line.unwrap_or_default().trim();
+        line.chars().take(ROOM).collect()
+    }
+
     fn read(&self, results: &Measurement) -> Result<(PlainArguments, RunSpec), PlanFileError> {
         let root = DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            self.wrong(at, "", error.message().trim().replace('\n', "; "))
+            let message = error.message().trim().replace('\n', "; ");
+            self.wrong(at, "", format!("{message}: {}", self.line(at)))
         })?;
         let mut arguments = args::parsed(&[]).map_err(|error| self.wrong(0, "", error))?;
         let (mut keys, mut tests, mut site, mut loss) = (Keys::new(), Vec::new(), None, None);
@@ -244,7 +255,7 @@ impl Reader<'_> {
                 )
             })?;
             args::update(arguments, &words)
-                .map_err(|error| self.wrong(at, &shown, first_sentence(&error)))?;
+                .map_err(|error| self.wrong(at, &shown, mistakes::of_key(&error)))?;
             // What is false or has nothing in it is not set.
             if !words.is_empty() {
                 keys.push((name.to_owned(), at));
@@ -544,7 +555,7 @@ mod tests {
         );
         refused(
             &format!("{HOSTS}[run]\nstreamz = 3\n"),
-            "plan.toml:5: run.streamz: unexpected argument '--streamz' found",
+            "plan.toml:5: run.streamz: unexpected argument '--streamz' found (did you mean streams?)",
         );
         refused(
             &format!("{HOSTS}[run]\nstreams = \"many\"\n"),
@@ -604,6 +615,7 @@ mod tests {
         );
         let syntax = understood("version = \n").expect_err("no value");
         assert!(syntax.starts_with("plan.toml:1: "), "{syntax}");
+        assert!(syntax.ends_with(": version ="), "{syntax}");
         refused(
             &format!("version = 1\n[run]\nhosts = \"n1\"\n{}", &HOSTS[12..]),
             "plan.toml:3: run.hosts: hosts are named twice: keep this key or [[hosts]]",

@@ -313,3 +313,53 @@ impl Observer for Progress<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Pattern;
+    use crate::plan::lanes::tests::test_of;
+
+    /// Symptom: "slowest n1 0.00" for a port that a retest leaves idle on purpose.
+    #[test]
+    fn an_idle_port_is_not_the_slowest() {
+        let labels = ["n1", "n2", "n3", "n4"].map(str::to_owned).to_vec();
+        let ports = Ports {
+            ports: labels.clone(),
+            labels,
+            one_host: false,
+        };
+        let test = Test {
+            pattern: Pattern::Links(vec![(0, 2), (1, 3)]),
+            ..test_of(2, 1)
+        };
+        let second = Second {
+            received_bytes: vec![0, 0, 2_000_000, 1_000_000],
+            ..Second::default()
+        };
+        assert_eq!(
+            ports.second(&test, &second),
+            "total 24.00 Mbit/s  slowest n4 8.00, n3 16.00 Mbit/s"
+        );
+    }
+
+    #[test]
+    fn the_warm_up_is_told_apart_and_the_bar_is_that_of_the_whole_run() {
+        let test = Test {
+            bound: Bound::Time {
+                warmup_ns: 2 * SECOND_NS,
+                window_ns: 5 * SECOND_NS,
+            },
+            ..test_of(2, 1)
+        };
+        let second = |seconds: u64| Second {
+            at_ns: seconds * SECOND_NS,
+            ..Second::default()
+        };
+        assert_eq!(time(&test, &second(1)), "   1 s of 7 s warm-up");
+        assert_eq!(time(&test, &second(3)), "   3 s of 7 s");
+        assert_eq!(left_ns(&test, &second(3)), Some(4 * SECOND_NS));
+        let (passed, left) = (Duration::from_secs(3), Duration::from_secs(7));
+        assert_eq!(bar(passed, left), "[###-------]");
+    }
+}

@@ -4,6 +4,7 @@ use crate::plan::{Purpose, Work};
 use crate::record::{DirectionSheet, Measured, Record, TestRecord, VerdictWord};
 use crate::units::Scale;
 
+use super::count;
 use super::figures::Figures;
 use super::linktest::figures::Figures as Links;
 
@@ -96,10 +97,10 @@ pub(crate) fn figures(record: &Record) -> Vec<(String, f64)> {
                     format!(" {}", mode.name().to_lowercase())
                 });
                 let what = format!(
-                    "{}{mode}, {} x {} ranks",
+                    "{}{mode}, {} x {}",
                     plan.benchmark.name(),
                     plan.groups.len(),
-                    plan.group_size()
+                    count(plan.group_size(), "rank")
                 );
                 table.lines.iter().filter_map(move |line| {
                     let times = line.groups.iter().map(|group| group.most_s);

@@ -17,6 +17,9 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     figures.extend(transfer(record).map(|text| ("transfer time ratio", text)));
     figures.extend(efficiency(&links).map(|text| ("TCP efficiency", text)));
     figures.extend(delay(&links).map(|text| ("round trips", text)));
+    if !figures.is_empty() {
+        figures.extend(skew(record).map(|text| ("uncertainty of rates", text)));
+    }
     figures
 }
 
@@ -105,6 +108,20 @@ fn transfer(record: &Record) -> Option<String> {
     })
 }
 
+/// What clocks that differ can change of a rate, in the test in which that is most.
+fn skew(record: &Record) -> Option<String> {
+    let tests = loads(record).filter_map(|test| {
+        let window_ns = test.window_ns.filter(|window_ns| *window_ns > 0)?;
+        let skew_ns = test.skew_ns? as f64;
+        Some((skew_ns, 100.0 * skew_ns / window_ns as f64))
+    });
+    let (skew_ns, part) = tests.max_by(|one, other| one.1.total_cmp(&other.1))?;
+    Some(format!(
+        "within {part:.2} % (clock skew between nodes, {:.1} ms at most)",
+        skew_ns / 1e6
+    ))
+}
+
 /// TCP efficiency (RFC 6349, 4.2): segments sent minus segments retransmitted, divided by segments sent, in percent.
 fn efficiency(links: &[&LinkRecord]) -> Option<String> {
     let (all, worst) = once(links)?;
@@ -181,6 +198,23 @@ mod tests {
         assert!(
             said.contains("; buffer delay 21.21 ms, 1697 times the least (RFC 6349)"),
             "{said}"
+        );
+    }
+
+    /// Symptom: no page said how exact its rates are.
+    #[test]
+    fn the_uncertainty_of_rates_is_that_of_the_worst_test() {
+        let text = include_str!("../../tests/golden/slow-receiver/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        for test in record.tests_mut() {
+            (test.window_ns, test.skew_ns) = (Some(1_000_000_000), Some(100_000));
+        }
+        record.tests_mut()[1].skew_ns = Some(2_500_000);
+        let figures = figures(&record);
+        let (_, said) = figures.last().unwrap();
+        assert_eq!(
+            said,
+            "within 0.25 % (clock skew between nodes, 2.5 ms at most)"
         );
     }
 }

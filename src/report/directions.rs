@@ -3,7 +3,7 @@
 use crate::judge::names::{and_more, floor_text, name, name_of};
 use crate::plan::{Profile, Purpose, RunPlan};
 use crate::record::{
-    Culprit, DirectionSheet, FaultSheet, Missing, Record, TestRecord, VerdictWord,
+    Culprit, DirectionSheet, FaultSheet, Missing, PortSheet, Record, TestRecord, VerdictWord,
 };
 use crate::units::{show_part, show_rate};
 
@@ -131,6 +131,17 @@ pub(super) fn to_sign(record: &Record) -> Option<String> {
         show_rate(figure.rate_bits_per_s),
         percent(figure.rate_bits_per_s / figure.ceiling_bits_per_s),
     ))
+}
+
+/// The verdict words of a port's directions that did not pass, for the end of its row in a text table. A terminal shows them in colour.
+pub(super) fn words(record: &Record, label: &str) -> String {
+    let mut ports = record.sheet.ports.iter();
+    let known = ports.find(|port| port.label == label);
+    let both = known.into_iter().flat_map(PortSheet::directions);
+    let words = both.filter_map(|(way, one)| Some((way, one?.word)));
+    let words =
+        words.filter(|(_, word)| !matches!(word, VerdictWord::Pass | VerdictWord::NotJudged));
+    words.map(|(way, word)| format!("  {way} {word}")).collect()
 }
 
 /// True if a port direction is a confirmed fault.

@@ -93,8 +93,10 @@ fn rounds(latency: &Latency, nodes: usize) -> String {
     let all = nodes.saturating_mul(nodes.saturating_sub(1)) / 2;
     format!(
         "ranks      {nodes} on {nodes} nodes, {} processes in all\n\
-         plan       {pairs} of {all} pairs in {rounds} rounds, {} messages each; {} more to check predictions\n",
+         plan       {pairs} of {} in {}, {} messages each; {} more to check predictions\n",
         2 * nodes,
+        super::count(all, "pair"),
+        super::count(rounds, "round"),
         messages.saturating_mul(2),
         latency.checks.min(all.saturating_sub(pairs))
     )
@@ -103,8 +105,9 @@ fn rounds(latency: &Latency, nodes: usize) -> String {
 fn tables(imb: &Imb, nodes: usize) -> String {
     let ranks = imb.ranks.count(nodes);
     let mut text = format!(
-        "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
+        "ranks      {ranks} on {}, {} processes in all\n\
          buffers    up to {} for each rank\n",
+        super::count(nodes, "node"),
         ranks.saturating_add(nodes),
         show_bytes(imb.memory_per_rank(ranks) as u64),
     );
@@ -114,13 +117,13 @@ fn tables(imb: &Imb, nodes: usize) -> String {
         });
         let lines = match table.benchmark.class() {
             Class::Sync => "once".to_owned(),
-            _ => format!("{} lengths", table.lengths.len()),
+            _ => super::count(table.lengths.len(), "length"),
         };
         text += &format!(
-            "table      {}{mode}, {} x {} ranks, {lines}\n",
+            "table      {}{mode}, {} x {}, {lines}\n",
             table.benchmark.name(),
             table.groups.len(),
-            table.group_size(),
+            super::count(table.group_size(), "rank"),
         );
     }
     text
@@ -293,11 +296,16 @@ fn extent(plan: &RunPlan) -> Vec<String> {
     if let Some(ns) = durations.reduce(u64::saturating_add) {
         let several = plan.tests().len() > 1;
         let each = if several { " of each test" } else { "" };
+        let limit_ns = plan.deadlines.run_ms.map(|ms| ms.saturating_mul(1_000_000));
+        let retests = match limit_ns {
+            _ if hosts_by_name(plan).len() < 2 => String::new(),
+            Some(limit_ns) => format!("; with retests at most {}", show_ns(limit_ns)),
+            None => "; retests, if needed, take longer (--max-time limits the total)".to_owned(),
+        };
         lines.push(format!(
-            "duration   {} and the time to start and drain{each}",
+            "duration   {} and the time to start and drain{each}{retests}",
             show_ns(ns)
         ));
-        let limit_ns = plan.deadlines.run_ms.map(|ms| ms.saturating_mul(1_000_000));
         if let Some(limit_ns) = limit_ns.filter(|limit_ns| *limit_ns < ns) {
             lines.push(format!(
                 "max-time   {}: too short for all tests",
@@ -397,6 +405,25 @@ mod tests {
             verdict(&plan),
             "verdict    NOT JUDGED: all nodes are on one host\n"
         );
+    }
+
+    /// Symptom: a dry run said 11 s, and with its retests the run took 73 s.
+    #[test]
+    fn a_dry_run_says_that_retests_take_longer() {
+        let mut plan = plan(Bound::Time {
+            warmup_ns: 1_000_000_000,
+            window_ns: 10_000_000_000,
+        });
+        let longer = "\nduration   11 s and the time to start and drain; retests, if needed, take longer (--max-time limits the total)\n";
+        assert!(dry_run(&plan).contains(longer), "{}", dry_run(&plan));
+        plan.deadlines.run_ms = Some(60_000);
+        let said = dry_run(&plan);
+        assert!(
+            said.contains(" drain; with retests at most 60 s\n"),
+            "{said}"
+        );
+        plan.nodes.iter_mut().for_each(|node| node.local = true);
+        assert!(!dry_run(&plan).contains("retests"), "no port is judged");
     }
 
     /// Symptom: `--max-time 5s` of tests that take 11 s, and two hosts at one switch port, without a word.

@@ -144,6 +144,16 @@ pub(super) fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
     })
 }
 
+/// The next step alone, without where the fault can be.
+pub(super) fn step(record: &Record, fault: &FaultSheet) -> Option<String> {
+    let text = next(record, fault)?;
+    let names = [("Next: ", "next"), ("to decide: ", "to decide")];
+    names.into_iter().find_map(|(mark, name)| {
+        let (_, step) = text.split_once(mark)?;
+        Some(format!("{name}: {step}"))
+    })
+}
+
 /// The measurement that would decide an unconfirmed fault.
 fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
     let next = match (fault.word, fault.kind) {

@@ -302,16 +302,16 @@ pub fn standing(record: &Record) -> Option<String> {
     let loads = tests().filter(|test| test.purpose == Purpose::Load);
     let (single, mesh): (Vec<&Test>, Vec<&Test>) =
         loads.partition(|test| matches!(test.pattern, Pattern::Shift(_)));
-    let several = |tests: &[&Test], what: &str| {
+    let several = |tests: &[&Test], what: String| {
         let window = match tests.first()?.bound {
             Bound::Time { window_ns, .. } => show_ns(window_ns),
             Bound::Volume { .. } | Bound::Files => "a volume".to_owned(),
         };
-        Some(format!("{} {what} x {window}", tests.len()))
+        Some(format!("{what} x {window}"))
     };
     let lengths = [
-        several(&single, "permutations"),
-        several(&mesh, "all at once"),
+        several(&single, count(single.len(), "permutation")),
+        several(&mesh, format!("{} all at once", mesh.len())),
     ];
     let lengths: Vec<String> = lengths.into_iter().flatten().collect();
     if let Some(first) = &acceptance.repeats {
@@ -386,6 +386,15 @@ mod tests {
         assert!(said.contains("10.00 Gbit/s"), "{said}");
         record.sheet.basis = Basis::Negotiated;
         assert!(speeds(&record).starts_with(basis(&record)));
+    }
+
+    /// Symptom: "1 permutations x 3 s".
+    #[test]
+    fn one_permutation_is_not_several() {
+        let mut record = stored(include_str!("../../tests/golden/slow-receiver/record.json"));
+        record.plan.acceptance_mut().unwrap().tests.truncate(1);
+        let said = standing(&record).unwrap();
+        assert!(said.contains(": 1 permutation x 3 s; "), "{said}");
     }
 
     /// Symptom: a note on BBR below every run.

@@ -158,6 +158,19 @@ mod tests {
     use crate::plan::Bound;
     use crate::record::{Record, RoleCpu};
 
+    /// Symptom: 64 rows in the order of the hosts scrolled the verdict away.
+    #[test]
+    fn of_many_ports_the_worst_ten_are_shown_and_the_rest_is_counted() {
+        let worst =
+            |count: u32| super::worst((1..=count).rev().collect(), |port: &u32| f64::from(*port));
+        let (shown, more) = worst(64);
+        assert_eq!(shown, (1..=10).collect::<Vec<u32>>());
+        let line = "and 54 ports that carried more (--csv has all)";
+        assert_eq!(more.as_deref(), Some(line));
+        let (shown, more) = worst(16);
+        assert_eq!((shown.len(), shown[0], more), (16, 16, None));
+    }
+
     #[test]
     fn a_command_can_be_pasted() {
         let words = ["--rsh", "ssh -x %h", "n[1-3]", "it's", "a=b", ""];

@@ -80,8 +80,9 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     };
     let (shown, more) = worst(sheet.ports.iter().collect(), share);
     for port in shown {
+        let words = directions::words(record, &port.label);
         lines.push(format!(
-            "{:width$}  {}  {}",
+            "{:width$}  {}  {}{words}",
             port.label,
             cell(&port.send),
             cell(&port.receive)

@@ -13,7 +13,9 @@ use crate::units::{Scale, show_bytes, show_ns, show_rate, sum};
 use super::compare::Comparison;
 use super::figures::{self, Direction, Figures, Port};
 use super::{count, fold, grouped, label_width, of_nodes, or_dash, percent, text_of, worst};
-use super::{described, directions, dry_run, imb, judged, latency, linktest, overview, wires};
+use super::{
+    described, directions, dry_run, faults, imb, judged, latency, linktest, overview, wires,
+};
 
 /// Most rows of a comparison below a summary.
 const ROWS: usize = 12;
@@ -27,9 +29,13 @@ pub(crate) fn with_baseline(record: &Record, baseline: Option<&Comparison>) -> S
     summary(record) + &below.unwrap_or_default()
 }
 
-/// The verdict as the last line of a long summary: its first line is out of sight by then.
-pub(crate) fn last_line(record: &Record) -> String {
-    format!("\n{}  {}\n", record.verdict.word, judged::sentence(record))
+/// The first line of a summary with the next step after it: at the end of a long summary its first line is out of sight.
+pub(crate) fn last_line(record: &Record, summary: &str) -> String {
+    let verdict = summary.lines().next().unwrap_or_default();
+    let fault = record.sheet.faults.first();
+    let step = fault.and_then(|fault| faults::step(record, fault));
+    let step = step.map_or_else(String::new, |step| format!("; {step}"));
+    format!("\n{verdict}{step}\n")
 }
 
 /// The summary of a record.
@@ -307,8 +313,9 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
                 (true, Some(share)) => format!("  {:>7}", percent(share)),
             }
         };
+        let words = directions::words(record, label);
         format!(
-            "{label:width$}  {:>11}{}  {:>14}{}  {retransmits:>7}  {core:>12}{own}",
+            "{label:width$}  {:>11}{}  {:>14}{}  {retransmits:>7}  {core:>12}{own}{words}",
             carried(port.links_out, port.send_gbit_per_s, scale),
             share(port.links_out, Direction::Send),
             carried(port.links_in, port.receive_gbit_per_s, scale),
@@ -534,4 +541,43 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
         ));
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::json;
+
+    /// Symptom: the last line of a FAIL did not say what to do, and that of a run without criteria named no port.
+    #[test]
+    fn the_last_line_has_the_weakest_port_and_the_next_step() {
+        let last = |text: &str| {
+            let record = json::read(text).unwrap();
+            last_line(&record, &summary(&record))
+        };
+        let fail = last(include_str!("../../tests/golden/slow-receiver/record.json"));
+        assert!(fail.starts_with("\nFAIL  n3 receive "), "{fail}");
+        assert!(fail.contains("; next: move n3's cable"), "{fail}");
+        let open = last(include_str!("../../tests/golden/undecided/record.json"));
+        assert!(open.contains("; to decide: "), "{open}");
+        let bare = last(include_str!("../../tests/golden/one-host/record.json"));
+        assert!(bare.starts_with("\nNOT JUDGED  "), "{bare}");
+        assert!(bare.contains(": weakest local1 send "), "{bare}");
+        assert_eq!(bare.lines().count(), 2, "{bare}");
+    }
+
+    /// Symptom: the row of a port far below its floor looked like those of healthy ports.
+    #[test]
+    fn the_row_of_a_port_below_its_floor_ends_with_the_verdict() {
+        let said = |text: &str| summary(&json::read(text).unwrap());
+        let slow = said(include_str!("../../tests/golden/slow-receiver/record.json"));
+        let rows = slow.lines().filter(|line| line.ends_with("  receive FAIL"));
+        let rows: Vec<&str> = rows.collect();
+        assert!(
+            matches!(rows[..], [row] if row.starts_with("n3  ")),
+            "{slow}"
+        );
+        let limited = said(include_str!("../../tests/golden/host-limited/record.json"));
+        assert!(limited.contains("  send HOST-LIMITED\n"), "{limited}");
+    }
 }

@@ -226,7 +226,7 @@ impl Site {
         };
         let rate = limits.rate_bits_per_s.map_or_else(
             || "unlimited rate".to_owned(),
-            |rate| format!("{} Gbit/s per link", units::show_gbit(rate as f64 / 1e9)),
+            |rate| format!("{} per link", units::show_rate(rate as f64)),
         );
         let mut lines = vec![
             format!("address    http://{listen}{}/", self.base),
@@ -501,6 +501,15 @@ pub(crate) mod tests {
         let text = "version = 1\n[groups.ab]\nfabric = \"rack 7\"\n[groups.a]\n  hosts=\"n1\"\n[groups.\"rack 7\"]\n";
         let found = ["version", "ab", "a", "hosts", "rack 7", "patterns"];
         assert_eq!(found.map(|key| line_of(text, key)), [1, 2, 4, 5, 6, 1]);
+    }
+
+    /// Symptom: "0.2000 Gbit/s per link".
+    #[test]
+    fn a_limit_of_the_rate_has_the_unit_that_fits() {
+        let mut site = site();
+        site.limits.rate_bits_per_s = Some(200_000_000);
+        let lines = site.lines("127.0.0.1:8080".parse().unwrap()).join("\n");
+        assert!(lines.contains(", 200.0 Mbit/s per link; "), "{lines}");
     }
 
     #[test]

@@ -298,6 +298,10 @@ mod tests {
             ),
             ("--hosts n1 --streams 0", "--streams 0"),
             (
+                "--hosts n1,n2 --pattern alltoall",
+                "no such file or directory (did you mean all-to-all?)",
+            ),
+            (
                 "--hosts n1 --block-size 3parsecs",
                 "--block-size: size \"3parsecs\" is not understood",
             ),

@@ -398,6 +398,10 @@ mod tests {
         for (words, expected) in [
             ("Pong", "\"Pong\" is not a benchmark"),
             (
+                "PingPongg",
+                "\"PingPongg\" is not a benchmark (see 'pipebench imb --help') (did you mean PingPong?)",
+            ),
+            (
                 "IMB-MPI1 PingPong",
                 "\"IMB-MPI1\" is a program of the suite: leave out its name",
             ),

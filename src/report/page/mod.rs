@@ -44,6 +44,7 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
                 main {
                     (verdict(record))
                     (tiles(record))
+                    @if let Some(said) = directions::to_sign(record) { p .note { (directions::name_of_figure(record)) ": " (said) "." } }
                     @if let Some(text) = judged::above(record) { p .note { "Note: " (text) "." } }
                     (contents(&sections))
                     @for (_, section) in &sections { (section) }
@@ -158,6 +159,7 @@ fn verdict(record: &Record) -> Markup {
 /// The tiles of the first screen: number of loaded ports, their share of capacity, and the figure to sign.
 fn tiles(record: &Record) -> Markup {
     let figure = record.sheet.figure;
+    let figure = figure.filter(|_| directions::to_sign(record).is_some());
     html! {
         ul .tiles {
             @if let Some(loaded) = directions::loaded(record).filter(|_| is_of_ports(record)) {
@@ -169,10 +171,10 @@ fn tiles(record: &Record) -> Markup {
                     li { b { (percent(share)) } span { "best rate of the weakest port, % of its one-way ceiling" } }
                 }
             }
-            @if let (Some(figure), Some(said)) = (figure, directions::to_sign(record)) {
+            @if let Some(figure) = figure {
                 li {
                     b { (show_rate(figure.rate_bits_per_s)) }
-                    span { (directions::name_of_figure(record)) ": " (said) }
+                    span { (directions::name_of_figure(record)) ": " (record.sheet.label(figure.port)) @if figure.sends { " send" } @else { " receive" } }
                 }
             }
             @if let Some(contention) = record.sheet.contention {
@@ -265,6 +267,30 @@ mod tests {
         let tests = section(&page, "tests");
         assert!(tests.contains("n2-&gt;n4, 2 phases"), "{tests}");
         assert!(!tests.contains("chosen"), "{tests}");
+    }
+
+    /// Symptom: a tile with a sentence of seven lines, which stretched its row.
+    #[test]
+    fn a_tile_has_a_figure_and_a_few_words() {
+        let page = page_of(ACCEPTANCE);
+        let (_, rest) = page.split_once("<ul class=\"tiles\">").unwrap();
+        let (tiles, below) = rest.split_once("</ul>").unwrap();
+        assert!(tiles.contains("<span>to sign: n3 send</span>"), "{tiles}");
+        for tile in tiles.split("<span>").skip(1) {
+            let (words, _) = tile.split_once("</span>").unwrap();
+            assert!(words.len() < 80, "{words}");
+        }
+        let figure = "<p class=\"note\">to sign: n3 send 84.08 Mbit/s payload";
+        assert!(below.starts_with(figure), "{below}");
+    }
+
+    /// Symptom: "3 in 1 rounds", and "1 links at 81 %".
+    #[test]
+    fn one_of_something_is_not_several() {
+        let page = page_of(LINKTEST);
+        for part in ["<dd>3 in 1 round</dd>", "<title>1 link at "] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
     }
 
     #[test]

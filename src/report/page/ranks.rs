@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use crate::plan::linktest::Kernel;
 use crate::record::Record;
+use crate::report::count;
 use crate::report::linktest::figures::Figures;
 use crate::report::linktest::lines::{bandwidth, time};
 use crate::units::show_bytes;
@@ -23,7 +24,7 @@ pub(super) fn tiles(record: &Record, figures: &Figures<'_>) -> Markup {
     html! {
         li {
             b { (figures.job.ranks.len()) }
-            span { "ranks on " (record.plan.nodes.len()) " nodes, " (figures.links.len()) " links" }
+            span { "ranks on " (count(record.plan.nodes.len(), "node")) ", " (count(figures.links.len(), "link")) }
         }
         @if let Some(slowest) = figures.slowest() {
             li {
@@ -53,7 +54,7 @@ pub(super) fn sections(figures: &Figures<'_>) -> Vec<(&'static str, Markup)> {
     let links = html! {
         section #links {
             h2 { "Distribution of links" }
-            @if shares.len() > 2 { (spread::bars(&shares, "links", "share of the median")) }
+            @if shares.len() > 2 { (spread::bars(&shares, "link", "share of the median")) }
             p .note { "The share is the median time of all links divided by that of the link." }
             dl { @for (name, value) in described(figures) { dt { (name) } dd { (value) } } }
         }
@@ -131,7 +132,7 @@ fn described(figures: &Figures<'_>) -> Vec<(&'static str, String)> {
     let steps = figures.steps();
     all.push((
         "steps",
-        format!("{steps} in {} rounds", figures.job.rounds.len()),
+        format!("{steps} in {}", count(figures.job.rounds.len(), "round")),
     ));
     if let Some(extent) = figures.all_to_all() {
         let gain = figures.all_to_all_gain().map_or_else(String::new, |gain| {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::record::Record;
 
-use crate::report::described;
+use crate::report::{count, described};
 
 use super::svg::{at, below};
 
@@ -25,7 +25,7 @@ pub(super) fn section(record: &Record) -> Markup {
     html! {
         section #spread {
             h2 { "Distribution" }
-            @if shares.len() > FEW { (bars(&shares, "port directions", "share")) }
+            @if shares.len() > FEW { (bars(&shares, "port direction", "share")) }
             p .note { "Described, never judged." }
             dl {
                 @for (name, value) in figures { dt { (name) } dd { (value) } }
@@ -48,7 +48,7 @@ fn counts(shares: &[f64]) -> (u64, Vec<usize>) {
     (least, counts)
 }
 
-/// Counts of shares in bars of one percent: what is counted, and by which share.
+/// Counts of shares in bars of one percent: what one of them is of, and which share.
 pub(super) fn bars(shares: &[f64], what: &str, share: &str) -> Markup {
     let (least, counts) = counts(shares);
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
@@ -56,18 +56,18 @@ pub(super) fn bars(shares: &[f64], what: &str, share: &str) -> Markup {
     let every = counts.len().div_ceil(12).max(1);
     html! {
         div .wide tabindex="0" {
-            svg .bars role="img" aria-label=(format!("{what} by {share}")) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
-                @for (bin, count) in counts.iter().enumerate() {
+            svg .bars role="img" aria-label=(format!("{what}s by {share}")) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
+                @for (bin, number) in counts.iter().enumerate() {
                     @let percent = least + bin as u64;
                     @let middle = SIDE + (bin as f64 + 0.5) * across;
-                    @let height = *count as f64 / most as f64 * (HEIGHT - 40.0);
+                    @let height = *number as f64 / most as f64 * (HEIGHT - 40.0);
                     rect class={ "c" (super::heat::class_of(percent as f64 / 100.0)) }
                         x=(at(SIDE + bin as f64 * across + 1.0)) y=(at(HEIGHT - 22.0 - height))
                         width=(at(across - 2.0)) height=(at(height)) {
-                        title { (count) " " (what) " at " (percent) " %" }
+                        title { (count(*number, what)) " at " (percent) " %" }
                     }
-                    @if *count > 0 && counts.len() <= 40 {
-                        text x=(at(middle)) y=(at(HEIGHT - 26.0 - height)) text-anchor="middle" { (count) }
+                    @if *number > 0 && counts.len() <= 40 {
+                        text x=(at(middle)) y=(at(HEIGHT - 26.0 - height)) text-anchor="middle" { (number) }
                     }
                     @if bin % every == 0 { (below(middle, HEIGHT - 6.0, &format!("{percent} %"))) }
                 }
