@@ -176,8 +176,8 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     };
     match (asked, most) {
         (Some(asked), Some(most)) if asked > most => {
-            let most = units::show_gbit(most as f64 / 1e9);
-            let what = format!("this site allows at most {most} Gbit/s per link");
+            let most = units::show_rate(most as f64);
+            let what = format!("this site allows at most {most} per link");
             return refuse("rate", &what);
         }
         (Some(0), _) => return refuse("rate", "must be more than 0"),

@@ -226,7 +226,7 @@ impl Site {
         };
         let rate = limits.rate_bits_per_s.map_or_else(
             || "unlimited rate".to_owned(),
-            |rate| format!("{} Gbit/s per link", units::show_gbit(rate as f64 / 1e9)),
+            |rate| format!("{} per link", units::show_rate(rate as f64)),
         );
         let mut lines = vec![
             format!("address    http://{listen}{}/", self.base),

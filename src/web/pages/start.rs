@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::units::show_gbit;
+use crate::units::show_rate;
 use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::queue::Offer;
@@ -64,8 +64,8 @@ fn form(app: &App, asker: &Asker, fields: &Fields, refusal: Option<&Refusal>) ->
     let time_hint = format!("default: set by the profile; at most {most}");
     let rate_hint = match site.limits.rate_bits_per_s {
         Some(most) => format!(
-            "at most {} Gbit/s, which is also the default",
-            show_gbit(most as f64 / 1e9)
+            "at most {}, which is also the default",
+            show_rate(most as f64)
         ),
         None => "default: unlimited".to_owned(),
     };
