@@ -355,14 +355,15 @@ pub(super) fn hosts(record: &Record) -> Markup {
     let shown: Vec<usize> = (0..HOST_COLUMNS.len())
         .filter(|column| rows.iter().any(|row| row[*column].is_some()))
         .collect();
+    let class = |column: usize| (column >= HOST_FACTS).then_some("number");
     html! {
         section #hosts {
             h2 { "Hosts" }
             (table(html! {
-                @for column in &shown { th .number[*column >= HOST_FACTS] { (HOST_COLUMNS[*column]) } }
+                @for column in &shown { th class=[class(*column)] { (HOST_COLUMNS[*column]) } }
             }, html! {
                 @for row in &rows {
-                    tr { @for column in &shown { td .number[*column >= HOST_FACTS] { (or_dash(row[*column].clone())) } } }
+                    tr { @for column in &shown { td class=[class(*column)] { (or_dash(row[*column].clone())) } } }
                 }
             }))
         }
