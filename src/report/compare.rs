@@ -272,11 +272,6 @@ fn spot<'a>(record: &'a Record, culprit: &Culprit) -> Option<Spot<'a>> {
     })
 }
 
-/// Switch and port that a node is plugged into. Returns `None` if the plan names no port for it.
-pub fn switch_port(record: &Record, node: usize) -> Option<String> {
-    record.plan.nodes.get(node)?.place()
-}
-
 /// The word of a port direction in a run, found by the label of its port.
 fn word_of(record: &Record, label: &str, direction: &str) -> Option<VerdictWord> {
     let mut ports = record.sheet.ports.iter();
