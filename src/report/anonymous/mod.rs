@@ -10,8 +10,10 @@ use serde_json::{Map, Value};
 
 use latency::description;
 
+use crate::judge::closing::{Ended, close};
+use crate::judge::order;
 use crate::plan::{Site, Work};
-use crate::record::{Outcome, Record};
+use crate::record::{Outcome, Record, Sheet, Verdict};
 
 use super::judged;
 use names::{Names, PATH, REMOVED};
@@ -193,6 +195,8 @@ fn fabric(names: &mut Names, record: &Record) {
 
 /// Replaces all collected names, and everything else that has the form of an address, a user at a host or a path.
 fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
+    let (verdict, sheet) = findings(record);
+    let is_known = (&verdict, &sheet) == (&record.verdict, &record.sheet);
     let name = record.name() + SUFFIX;
     let remark = match judged::broken_seal(record) {
         None => REMARK,
@@ -230,7 +234,23 @@ fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
         ports,
         ..Site::default()
     });
+    if is_known {
+        // The judge writes the same sentences with the new names. In a text, a word such as `send` can be the name of a host, too.
+        (record.verdict, record.sheet) = findings(record);
+    }
     Ok(())
+}
+
+/// What the judge says of a record. It is not what the record has if another version judged that run.
+fn findings(record: &Record) -> (Verdict, Sheet) {
+    close(Ended {
+        plan: &record.plan,
+        hosts: &record.hosts,
+        measured: record.measured(),
+        missing: &record.missing,
+        order: order::check(&record.plan, &record.hosts),
+        troubles: &record.troubles,
+    })
 }
 
 /// Replaces names in results. Long lists of numbers have none, and stay out of the way: as JSON they need several times the memory.
@@ -548,6 +568,28 @@ mod tests {
         anonymise(vec![&mut record]).unwrap();
         let reason = "h3 receive: 1.1 of 94.0 Gbit/s in test 3";
         assert_eq!(record.verdict.reason, reason);
+    }
+
+    /// Symptom: with hosts called `switch` and `send`, the sheet said "h3 receive (h1 port p3)".
+    #[test]
+    fn a_host_called_like_a_word_of_the_sheet_garbles_no_sentence() {
+        let said = |hosts: &[(&str, &str)]| {
+            let names = hosts.iter();
+            let text = names.fold(GOLDEN[5].to_owned(), |text, (old, new)| {
+                text.replace(old, new)
+            });
+            let mut record = json::read(&text).unwrap();
+            (record.verdict, record.sheet) = findings(&record);
+            anonymise(vec![&mut record]).unwrap();
+            (record.verdict, record.sheet)
+        };
+        let named = said(&[("n1", "switch"), ("n3", "send")]);
+        let reason = &named.0.reason;
+        assert!(
+            reason.starts_with("h3 receive (switch port p3): "),
+            "{reason}"
+        );
+        assert_eq!(named, said(&[]));
     }
 
     /// Two runs of a site need not have the same hosts at the same places.
