@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::judge::names::{floor_text, name_of};
-use crate::record::{DirectionSheet, Record, VerdictWord};
+use crate::record::{DirectionSheet, PortSheet, Record, VerdictWord};
 use crate::units::Scale;
 
 use super::{compare, directions, each_once, fold, judged, natural, percent};
@@ -74,16 +74,12 @@ impl Merged {
             }
             conditions.extend(compare::conditions(first, record));
             for port in &record.sheet.ports {
-                let Some(at) = place(record, port.node, &switches) else {
+                let Some(at) = place(record, port, &switches) else {
                     return Err(MergeError::NoSwitchPort(name(record), port.label.clone()));
-                };
-                let at = match port.rail {
-                    0 => at,
-                    rail => format!("{at} rail {rail}"),
                 };
                 let row = rows.entry((natural(&at), at)).or_insert_with(|| Row {
                     host: port.label.clone(),
-                    is_open: switches.len() > 1 && record.plan.nodes[port.node].switch.is_none(),
+                    is_open: switches.len() > 1 && switch(record, port).is_none(),
                     ..Row::default()
                 });
                 row.send = lesser(row.send, port.send);
@@ -184,22 +180,37 @@ impl Merged {
     }
 }
 
-/// Names of all switches, each once.
-fn switches(records: &[Record]) -> Vec<&str> {
-    let nodes = records.iter().flat_map(|record| &record.plan.nodes);
-    each_once(nodes.filter_map(|node| node.switch.as_deref()))
+/// Name of the switch of a port.
+fn switch<'a>(record: &'a Record, port: &'a PortSheet) -> Option<&'a str> {
+    match &port.at {
+        Some(at) => Some(at.switch.as_str()),
+        None => record.plan.nodes.get(port.node)?.switch.as_deref(),
+    }
 }
 
-/// Switch and port of a node. A port without a switch belongs to the only one that runs name: a host file can name the port alone, where LLDP names
-/// both.
-fn place(record: &Record, node: usize, switches: &[&str]) -> Option<String> {
-    let mut node = record.plan.nodes.get(node)?.clone();
+/// Names of all switches, each once.
+fn switches(records: &[Record]) -> Vec<&str> {
+    let names = records.iter().flat_map(|record| {
+        let ports = record.sheet.ports.iter();
+        ports.filter_map(move |port| switch(record, port))
+    });
+    each_once(names)
+}
+
+/// Switch and port of a host's port. A port without a switch belongs to the only one that runs name: a host file can name the port alone, where LLDP
+/// names both.
+fn place(record: &Record, port: &PortSheet, switches: &[&str]) -> Option<String> {
+    let mut node = port.plugged(&record.plan)?;
     if node.switch.is_none()
         && let [only] = switches
     {
         node.switch = Some((*only).to_owned());
     }
-    node.place()
+    let at = node.place()?;
+    Some(match (&port.at, port.rail) {
+        (Some(_), _) | (None, 0) => at,
+        (None, rail) => format!("{at} rail {rail}"),
+    })
 }
 
 /// Statements on the extent to which runs can be signed: one line if all are alike.
@@ -239,7 +250,7 @@ fn to_sign(records: &[Record], switches: &[&str]) -> Option<String> {
         .collect();
     let (_, record) = figures?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let port = record.sheet.ports.get(record.sheet.figure?.port)?;
-    let at = place(record, port.node, switches)?;
+    let at = place(record, port, switches)?;
     let said = directions::to_sign(record)?;
     let mut all = records.iter();
     let screening = all.find(|one| !directions::is_acceptance(one));
@@ -274,6 +285,7 @@ fn worst(words: impl Iterator<Item = VerdictWord>) -> VerdictWord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::SwitchPort;
     use crate::report::json;
 
     /// Symptom: "Eth1/3" of a host file and "leaf1 Eth1/3" of LLDP were two ports of a switch.
@@ -306,6 +318,25 @@ mod tests {
             said.contains("counted separately, since runs name several switches: Eth1/"),
             "{said}"
         );
+    }
+
+    /// Symptom: the rails of a host could not be merged without a written switch port, and had one in common with it.
+    #[test]
+    fn each_rail_that_hears_its_switch_port_has_its_row() {
+        let sound = include_str!("../../tests/golden/acceptance/record.json");
+        let mut record = json::read(sound).unwrap();
+        record.plan.nodes[0].switch_port = None;
+        record.sheet.ports.truncate(2);
+        for (rail, port) in record.sheet.ports.iter_mut().enumerate() {
+            (port.node, port.rail) = (0, rail);
+            port.at = Some(SwitchPort {
+                switch: format!("leaf{rail}"),
+                port: "Eth1/1".to_owned(),
+            });
+        }
+        let merged = Merged::of(&[record]).unwrap();
+        let ports: Vec<&str> = merged.rows.iter().map(|(at, _)| at.as_str()).collect();
+        assert_eq!(ports, ["leaf0 Eth1/1", "leaf1 Eth1/1"]);
     }
 
     #[test]

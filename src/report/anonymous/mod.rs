@@ -4,6 +4,8 @@
 
 mod names;
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -13,7 +15,7 @@ use latency::description;
 use crate::judge::closing::{Ended, close};
 use crate::judge::order;
 use crate::plan::{Site, Work};
-use crate::record::{Outcome, Record, Sheet, Verdict};
+use crate::record::{Outcome, Record, Sheet, SwitchPort, Verdict};
 
 use super::judged;
 use names::{Names, PATH, REMOVED};
@@ -139,6 +141,11 @@ fn collect(names: &mut Names, record: &Record) {
             names.number(name.as_deref().unwrap_or_default(), kind);
         }
     }
+    let rails = record.sheet.ports.iter();
+    for at in rails.filter_map(|port| port.at.as_ref()) {
+        names.number(&at.switch, "s");
+        names.number(&at.port, "p");
+    }
     for uplink in &plan.criteria.uplinks {
         names.number(&uplink.group, "g");
     }
@@ -220,10 +227,13 @@ fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
     let begun = Outcome::open(&record.plan.work);
     let mut outcome = std::mem::replace(&mut record.outcome, begun);
     results(names, &mut outcome)?;
-    // Those of data ports are in the plan. Reports show no others, which name switches of other networks.
+    // Those of data ports are in plan and sheet. Reports show no others, which name switches of other networks.
+    let rails = record.sheet.ports.iter();
+    let shown: HashSet<SwitchPort> = rails.filter_map(|port| port.at.clone()).collect();
     let hosts = record.hosts.iter_mut();
     for interface in hosts.flat_map(|host| &mut host.facts.interfaces) {
-        interface.switch_port = None;
+        let at = interface.switch_port.take();
+        interface.switch_port = at.filter(|at| shown.contains(at));
     }
     *record = part(names, &*record)?;
     record.outcome = outcome;
@@ -317,7 +327,7 @@ mod tests {
 
     use super::*;
     use crate::judge::verdict::judge;
-    use crate::record::{Interface, SwitchPort};
+    use crate::record::Interface;
     use crate::report::compare::Comparison;
     use crate::report::{csv, header, json, junit, metrics, page, text};
 
@@ -590,6 +600,27 @@ mod tests {
             "{reason}"
         );
         assert_eq!(named, said(&[]));
+    }
+
+    /// The names of switches that only the sheet has go, too.
+    #[test]
+    fn the_switch_port_of_a_rail_is_replaced() {
+        let mut record = json::read(GOLDEN[5]).unwrap();
+        let at = SwitchPort {
+            switch: "leaf-berlin".to_owned(),
+            port: "Eth9/7".to_owned(),
+        };
+        record.plan.nodes[2].switch_port = None;
+        record.hosts[2].facts.interfaces[1].switch_port = Some(at.clone());
+        record.sheet.ports[2].at = Some(at);
+        assert!(reports(&record).contains("leaf-berlin Eth9/7"));
+        anonymise(vec![&mut record]).unwrap();
+        let after = reports(&record);
+        assert!(after.contains("s1 p4"), "{after}");
+        assert!(
+            !after.contains("berlin") && !after.contains("Eth9"),
+            "{after}"
+        );
     }
 
     /// Two runs of a site need not have the same hosts at the same places.
