@@ -303,18 +303,6 @@ pub(crate) fn rate_word(bits_per_s: u64) -> String {
     }
 }
 
-/// Formats a rate in Gbit/s as all reports show it: with more digits for lower rates.
-pub fn show_gbit(rate: f64) -> String {
-    let rate = rate + 0.0; // The sum of no rates is -0.
-    if rate >= 100.0 {
-        format!("{rate:.1}")
-    } else if rate >= 1.0 || rate == 0.0 {
-        format!("{rate:.2}")
-    } else {
-        format!("{rate:.4}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -67,6 +67,21 @@ fn tested(words: &str) -> Tested {
     }
 }
 
+/// Symptom: a dry run did not mention the result file, which a link test writes unless the user forbids it.
+#[test]
+fn a_dry_run_names_the_result_file_and_writes_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = "linktest --hosts n1,n2 --dry-run";
+    let (code, said, errors) = pipebench(folder.path(), words);
+    assert_eq!(code, Some(0), "{errors}");
+    let line =
+        "files      none: a dry run measures nothing; a run writes to pingpong_results_bin.sion\n";
+    assert!(said.contains(line), "{said}");
+    assert!(!folder.path().join("pingpong_results_bin.sion").exists());
+    let (_, said, _) = pipebench(folder.path(), &format!("{words} --no-sion-file"));
+    assert!(!said.contains("files "), "{said}");
+}
+
 /// Expects every ordered pair of ranks exactly once in each round.
 #[track_caller]
 fn expect_all_pairs(tested: &Tested, ranks: usize) {

@@ -144,8 +144,20 @@ fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
     if spec.open {
         text += "at most    a host may need fewer processes and smaller blocks; pipebench has not asked the hosts yet\n";
     }
-    if words.csv.is_some() || words.json.is_some() || output.folder.is_some() {
-        text += "files      none: a dry run measures nothing\n";
+    let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
+    let plan = output.plan.map(|plan| plan.path);
+    let own = [output.sion, output.samples, plan, output.folder];
+    let files = files.into_iter().chain(own);
+    let name = |path: &Path| match path == Path::new("-") {
+        true => "standard output".to_owned(),
+        false => path.display().to_string(),
+    };
+    let files: Vec<String> = files.flatten().map(name).collect();
+    if !files.is_empty() {
+        text += &format!(
+            "files      none: a dry run measures nothing; a run writes to {}\n",
+            files.join(", ")
+        );
     }
     text
 }

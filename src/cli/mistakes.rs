@@ -10,7 +10,7 @@ use super::args::{self, NOT_IN_PLANS};
 use super::terminal::refuse;
 
 /// Commands (all, if none is named), what people type there, as iperf3, mpirun and others have it, and what to type instead.
-const INSTEAD: [(&[&str], &[&str], &str); 16] = [
+const INSTEAD: [(&[&str], &[&str], &str); 17] = [
     (&["imb", "linktest"], &["-n", "-N", "-p"], RANKS),
     (&[], &["--num-messages=p"], RANKS),
     (
@@ -51,6 +51,11 @@ const INSTEAD: [(&[&str], &[&str], &str); 16] = [
         &[],
         &["--jumbo", "--mtu=9k", "--mtu=9K", "--mtu=jumbo"],
         "for jumbo frames write --mtu 9000",
+    ),
+    (
+        &["compare"],
+        &["--format", "-f", "--html"],
+        "write pipebench report NOW --baseline BEFORE --format html",
     ),
     (&[], &["--html"], "write pipebench report RUN --format html"),
     (&[], &["--format=pdf"], "write --pdf FILE"),
@@ -355,6 +360,15 @@ mod tests {
             (
                 "report x --html",
                 "unexpected argument '--html' found (write pipebench report RUN --format html)",
+            ),
+            // Symptom: the option was refused without a word on the command that has it.
+            (
+                "compare pb-1 pb-2 --format html",
+                "unexpected argument '--format' found (write pipebench report NOW --baseline BEFORE --format html)",
+            ),
+            (
+                "compare pb-1 pb-2 --format=html",
+                "unexpected argument '--format' found (write pipebench report NOW --baseline BEFORE --format html)",
             ),
             (
                 "--mtu 9k",

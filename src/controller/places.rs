@@ -13,6 +13,12 @@ impl RunState<'_> {
     /// host.
     pub(super) fn name_places(&mut self) -> Result<(), Halt> {
         let seen = switch_ports(&self.hosts);
+        // The sheet has the switch ports of several rails.
+        let seen = seen.iter().map(|rails| match rails[..] {
+            [at] => at,
+            _ => None,
+        });
+        let seen: Vec<Option<&SwitchPort>> = seen.collect();
         let differ = not_as_written(&self.plan.nodes, &seen);
         for (node, at) in self.plan.nodes.iter_mut().zip(seen) {
             if let Some(at) = at {

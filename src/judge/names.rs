@@ -1,6 +1,6 @@
 //! Names of faults, ports and floors: the verdict and every report use the same words.
 
-use crate::plan::{NodeSpec, RunPlan};
+use crate::plan::RunPlan;
 use crate::record::{Culprit, FaultSheet, Sheet};
 use crate::units::show_rate;
 
@@ -131,9 +131,8 @@ pub(crate) fn name_of(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Stri
 pub(crate) fn name(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
     let label = |port: usize| sheet.label(port);
     let port = |port: usize, direction: &str| {
-        let node = sheet.ports.get(port).map_or(0, |port| port.node);
-        let node = plan.nodes.get(node);
-        match node.and_then(NodeSpec::place) {
+        let node = sheet.ports.get(port).and_then(|port| port.plugged(plan));
+        match node.and_then(|node| node.place()) {
             Some(at) => format!("{} {direction} (switch port {at})", label(port)),
             None => format!("{} {direction}", label(port)),
         }
@@ -176,7 +175,23 @@ pub(crate) fn list(sheet: &Sheet, ports: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Evidence, Record};
+    use crate::record::{Evidence, Record, SwitchPort};
+
+    /// Symptom: the blame named no switch port for a host with several rails.
+    #[test]
+    fn a_rail_is_blamed_at_its_own_switch_port() {
+        let text = include_str!("../../tests/golden/slow-receiver/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        record.plan.nodes[2].switch_port = None;
+        let port = &mut record.sheet.ports[2];
+        port.label = "n3 ib1".to_owned();
+        port.at = Some(SwitchPort {
+            switch: "leaf2".to_owned(),
+            port: "Eth1/7".to_owned(),
+        });
+        let said = name_of(&record.plan, &record.sheet, &record.sheet.faults[0]);
+        assert_eq!(said, "n3 ib1 receive (switch port leaf2 Eth1/7)");
+    }
 
     #[test]
     fn what_was_seen_by_itself_is_of_the_fault_alone_and_of_its_own_floor() {

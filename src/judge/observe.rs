@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
 use crate::record::{self, Basis, HeldBy, HostRecord, InterfaceCounters, Measured, TcpInfo};
-use crate::record::{TestRecord, first_nodes};
+use crate::record::{SwitchPort, TestRecord, first_nodes};
 use crate::stats::ceiling::Framing;
 use crate::units::sum;
 
@@ -50,9 +50,14 @@ impl View {
             basis: Basis::Ordered,
             ..Self::default()
         };
+        let heard = record::switch_ports(hosts);
         for (node, _) in first_nodes(hosts) {
+            // The plan has the switch port of a single rail, and what is written goes before.
+            let is_written = plan.nodes[node].switch_port.is_some();
+            let own = Some(&heard[node]).filter(|own| own.len() > 1 && !is_written);
             for rail in 0..rails {
-                view.add_port(plan, hosts, node, rail);
+                let at = own.and_then(|own| *own.get(rail)?);
+                view.add_port(plan, hosts, (node, rail), at);
             }
         }
         view
@@ -124,7 +129,14 @@ impl View {
         }
     }
 
-    fn add_port(&mut self, plan: &RunPlan, hosts: &[HostRecord], node: usize, rail: usize) {
+    /// Adds the port that the host of a node has on a rail, at a switch port that it hears.
+    fn add_port(
+        &mut self,
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        (node, rail): (usize, usize),
+        at: Option<&SwitchPort>,
+    ) {
         let host = &hosts[node];
         let speed = speed_of(plan, host, node, rail);
         self.basis = match (self.basis, speed) {
@@ -147,6 +159,7 @@ impl View {
             label: record::port_label(plan, hosts, &host::nodes_of(hosts, node), rail),
             node,
             rail,
+            at: at.cloned(),
             speed_bits_per_s,
             framing: Framing {
                 mtu_bytes: mtu_bytes.max(576),

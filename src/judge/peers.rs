@@ -228,6 +228,7 @@ mod tests {
             label: format!("n{}", host + 1),
             node: host,
             rail: 0,
+            at: None,
             speed_bits_per_s: Some(gbit * 1_000_000_000),
             framing: Framing {
                 mtu_bytes: 1500,

@@ -188,6 +188,7 @@ impl Writer<'_> {
             label: port.label.clone(),
             node: port.node,
             rail: port.rail,
+            at: port.at.clone(),
             speed_bits_per_s: port.speed_bits_per_s,
             ceiling_bits_per_s: self.view.ceiling(number),
             send: self.direction(Place::Send(number)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{Basis, HostRecord, InterfaceCounters};
+use crate::record::{Basis, HostRecord, InterfaceCounters, SwitchPort};
 use crate::stats::ceiling::Framing;
 
 use super::fabric::{Fabric, Observation, Place};
@@ -41,6 +41,8 @@ pub struct PortView {
     pub node: usize,
     /// Index among the data ports of its host.
     pub rail: usize,
+    /// Switch port that its host hears on this rail, if it has several and the plan names none.
+    pub at: Option<SwitchPort>,
     /// Line speed in bit/s by which the port is judged, if known.
     pub speed_bits_per_s: Option<u64>,
     /// Sizes of its frames and headers.

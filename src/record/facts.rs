@@ -89,6 +89,13 @@ pub struct SwitchPort {
     pub port: String,
 }
 
+/// As in reports: `leaf1 Eth1/3`.
+impl std::fmt::Display for SwitchPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.switch, self.port)
+    }
+}
+
 /// A negotiated link of the PCI Express bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pcie {

@@ -195,18 +195,16 @@ impl HostRecord {
         self.facts.interfaces.iter().find(|one| one.name == *name)
     }
 
-    /// The switch port that its data port hears. `None` with several rails: the one place of a node would be that of one rail.
-    pub fn heard(&self) -> Option<&SwitchPort> {
-        let [rail] = &self.rails[..] else {
-            return None;
-        };
-        self.interface_of(rail)?.switch_port.as_ref()
+    /// The switch port that each rail hears.
+    pub fn heard(&self) -> impl Iterator<Item = Option<&SwitchPort>> {
+        let rails = self.rails.iter();
+        rails.map(move |rail| self.interface_of(rail)?.switch_port.as_ref())
     }
 }
 
-/// The switch port of each node, as its host hears it. `None` where that is a guess: hosts that forward, for containers or guests, announce themselves
-/// as switches do, and where a simple switch passes on what others announce, several hosts hear one port.
-pub(crate) fn switch_ports(hosts: &[HostRecord]) -> Vec<Option<&SwitchPort>> {
+/// The switch port of each node on each rail, as its host hears it. `None` where that is a guess: hosts that forward, for containers or guests,
+/// announce themselves as switches do, and where a simple switch passes on what others announce, several cables hear one port.
+pub(crate) fn switch_ports(hosts: &[HostRecord]) -> Vec<Vec<Option<&SwitchPort>>> {
     let short = |name: &str| {
         let host = name.split('.').next().unwrap_or_default();
         host.to_ascii_lowercase()
@@ -217,14 +215,17 @@ pub(crate) fn switch_ports(hosts: &[HostRecord]) -> Vec<Option<&SwitchPort>> {
         addresses.chain([host.facts.hostname.as_str()])
     });
     let names: HashSet<String> = names.map(short).collect();
-    let mut by: HashMap<&SwitchPort, BTreeSet<usize>> = HashMap::new();
+    let mut by: HashMap<&SwitchPort, BTreeSet<(usize, usize)>> = HashMap::new();
     for host in hosts {
-        if let Some(port) = host.heard() {
-            by.entry(port).or_default().insert(host.host_index);
+        for (rail, port) in host.heard().enumerate() {
+            if let Some(port) = port {
+                by.entry(port).or_default().insert((host.host_index, rail));
+            }
         }
     }
     let is_own = |port: &&SwitchPort| by[*port].len() == 1 && !names.contains(&short(&port.switch));
-    let ports = hosts.iter().map(|host| host.heard().filter(is_own));
+    let hosts = hosts.iter();
+    let ports = hosts.map(|host| host.heard().map(|port| port.filter(is_own)).collect());
     ports.collect()
 }
 
@@ -284,7 +285,7 @@ mod tests {
     }
 
     fn switches(hosts: &[HostRecord]) -> Vec<Option<&str>> {
-        let ports = switch_ports(hosts).into_iter();
+        let ports = switch_ports(hosts).into_iter().flatten();
         ports
             .map(|port| port.map(|port| port.switch.as_str()))
             .collect()
@@ -293,15 +294,30 @@ mod tests {
     /// Symptom: two hosts with containers at a switch without LLDP heard each other, and the sheet blamed "switch port n2 eth0".
     #[test]
     fn a_host_of_the_run_is_no_switch() {
-        let mut hosts = [
+        let hosts = [
             hears(0, "n1", ("N2.cluster.example", "eth0")),
             hears(1, "n2.cluster.example", ("02:00:00:00:00:a0", "eth0")),
             hears(2, "n3", ("leaf1", "Eth1/3")),
         ];
         assert_eq!(switches(&hosts), [None, None, Some("leaf1")]);
-        // With two rails, the host has two switch ports.
-        hosts[2].rails.push(hosts[2].rails[0].clone());
-        assert_eq!(switches(&hosts), [None; 3]);
+    }
+
+    /// Symptom: a host with several rails had no switch port.
+    #[test]
+    fn each_rail_of_a_host_has_its_own_switch_port() {
+        let mut host = hears(0, "n1", ("leaf1", "Eth1/1"));
+        let mut data = host.facts.interfaces[0].clone();
+        data.name = "eth1".to_owned();
+        data.switch_port.as_mut().unwrap().switch = "leaf2".to_owned();
+        host.facts.interfaces.push(data);
+        let mut rail = host.rails[0].clone();
+        rail.interface = Some("eth1".to_owned());
+        host.rails.push(rail);
+        let mut hosts = [host];
+        assert_eq!(switches(&hosts), [Some("leaf1"), Some("leaf2")]);
+        // One port of a switch has one cable.
+        hosts[0].facts.interfaces[1].switch_port = hosts[0].facts.interfaces[0].switch_port.clone();
+        assert_eq!(switches(&hosts), [None, None]);
     }
 
     /// Symptom: hosts at one simple switch heard the leaf above it, and the next step was to move each cable from the one port of the leaf.

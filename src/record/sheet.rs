@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::{NodeSpec, RunPlan};
+
+use super::SwitchPort;
+
 /// Verdict on a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -103,6 +107,15 @@ impl Sheet {
 }
 
 impl PortSheet {
+    /// The node, with the switch port of this rail.
+    pub(crate) fn plugged(&self, plan: &RunPlan) -> Option<NodeSpec> {
+        let mut node = plan.nodes.get(self.node)?.clone();
+        if let Some(at) = &self.at {
+            node.see(Some(&at.switch), Some(&at.port));
+        }
+        Some(node)
+    }
+
     /// Both directions, each with its word; `None` for one that was not loaded.
     pub(crate) fn directions(&self) -> [(&'static str, Option<DirectionSheet>); 2] {
         [("send", self.send), ("receive", self.receive)]
@@ -131,6 +144,9 @@ pub struct PortSheet {
     pub node: usize,
     /// Number of the port among the host's data ports.
     pub rail: usize,
+    /// Switch port that the host hears on this rail, if it has several and the plan names none. A node of the plan has only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<SwitchPort>,
     /// Speed by which it is judged, on the wire.
     pub speed_bits_per_s: Option<u64>,
     /// Payload that this speed allows, with full segments one way and nothing back.

@@ -253,7 +253,7 @@ fn place(record: &Record, fault: &FaultSheet) -> String {
 
 /// A direction of a host's port, and the switch port that the host is plugged into.
 struct Spot<'a> {
-    node: &'a NodeSpec,
+    node: NodeSpec,
     label: &'a str,
     direction: &'static str,
 }
@@ -266,15 +266,10 @@ fn spot<'a>(record: &'a Record, culprit: &Culprit) -> Option<Spot<'a>> {
     };
     let port = record.sheet.ports.get(number)?;
     Some(Spot {
-        node: record.plan.nodes.get(port.node)?,
+        node: port.plugged(&record.plan)?,
         label: &port.label,
         direction,
     })
-}
-
-/// Switch and port that a node is plugged into. Returns `None` if the plan names no port for it.
-pub fn switch_port(record: &Record, node: usize) -> Option<String> {
-    record.plan.nodes.get(node)?.place()
 }
 
 /// The word of a port direction in a run, found by the label of its port.
@@ -299,9 +294,10 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
     };
     let (host, label, direction) = (&spot.node.host, spot.label, spot.direction);
     let own = word_of(now, label, direction);
-    let node_of = |port: &PortSheet| now.plan.nodes.get(port.node);
+    let node_of = |port: &PortSheet| port.plugged(&now.plan);
     let mut ports = now.sheet.ports.iter();
     let node = ports.find(|port| port.label == label).and_then(node_of);
+    let node = node.as_ref();
     let places = (spot.node.place(), node.and_then(NodeSpec::place));
     let failed = own == Some(VerdictWord::Fail);
     let unmoved = |place: &str, again: &str, better: &str| match own {
@@ -315,14 +311,14 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
             " (no switch ports were named, so pipebench cannot see whether a cable was moved)";
         return unmoved(&place, unknown, "");
     };
-    let is_there = |node: &NodeSpec| node.is_at_port_of(spot.node);
+    let is_there = |node: &NodeSpec| node.is_at_port_of(&spot.node);
     if node.is_some_and(is_there) {
         let (again, better) = (", nothing was moved", ", though nothing was moved");
         return unmoved(&format!("{place} at {at}"), again, better);
     }
     // The port of the host that is now plugged into the old switch port.
     let mut ports = now.sheet.ports.iter();
-    let heir = ports.find(|port| node_of(port).is_some_and(is_there));
+    let heir = ports.find(|port| node_of(port).is_some_and(|node| is_there(&node)));
     let heir_word = heir.and_then(|port| word_of(now, &port.label, direction));
     let said = |word: Option<VerdictWord>| match word {
         None => "was not measured".to_owned(),

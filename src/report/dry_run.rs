@@ -71,18 +71,30 @@ fn links_of_ranks(linktest: &Linktest, nodes: usize) -> String {
         .saturating_mul(each)
         .saturating_mul(ways)
         .saturating_mul(linktest.message_bytes as u64);
+    let (links, steps) = (pairs.saturating_mul(2), super::count(steps, "step"));
+    let volume = show_bytes(volume);
+    let (times, of_rounds) = match rounds {
+        1 => ("once".to_owned(), "1 round".to_owned()),
+        _ => (format!("{rounds} times"), format!("{rounds} rounds")),
+    };
+    let all_to_all = match linktest.all_to_all {
+        true => ", then all to all",
+        false => "",
+    };
+    let alone = match linktest.slowest.min(links) {
+        0 => String::new(),
+        count => format!(", then the {} alone", super::count(count, "slowest link")),
+    };
+    let least = match linktest.min_runtime_ns {
+        0 => String::new(),
+        least => format!(", at least {},", show_ns(least)),
+    };
     format!(
         "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
-         links      {} in {}, {}\n\
-         volume     {} each time, {} of buffers for each rank\n",
+         links      {links} in {steps}, {times}\n\
+         volume     {volume} each time, {} of buffers for each rank\n\
+         duration   the time of {of_rounds} (each {volume} in {steps}{all_to_all}{alone}){least} and the time to start and drain\n",
         ranks.saturating_add(nodes),
-        pairs.saturating_mul(2),
-        super::count(steps, "step"),
-        match rounds {
-            1 => "once".to_owned(),
-            _ => format!("{rounds} times"),
-        },
-        show_bytes(volume),
         show_bytes(linktest.bytes_per_rank(ranks) as u64),
     )
 }
@@ -350,6 +362,7 @@ mod tests {
     use super::*;
     use crate::plan::NodeSpec;
     use crate::plan::lanes::tests::{plan_of, test_of};
+    use crate::plan::linktest::tests::linktest;
 
     fn plan(bound: Bound) -> RunPlan {
         let node = |host: &str| NodeSpec {
@@ -381,6 +394,26 @@ mod tests {
             window_ns: most,
         }));
         assert!(text.contains("GB at the speeds given"), "{text}");
+    }
+
+    /// Symptom: a dry run of a link test did not say what its duration follows from.
+    #[test]
+    fn a_dry_run_of_a_link_test_says_how_long_it_takes() {
+        let mut plan = plan(Bound::Files);
+        plan.work = Work::Linktest(linktest());
+        let said = "duration   the time of 1 round (each 48 KiB in 1 step) and the time to start and drain\n";
+        let text = dry_run(&plan);
+        assert!(text.ends_with(said), "{text}");
+        plan.work = Work::Linktest(Linktest {
+            rank_orders: 3,
+            min_iterations: 2,
+            min_runtime_ns: 60_000_000_000,
+            slowest: 5,
+            ..linktest()
+        });
+        let said = "the time of 6 rounds (each 48 KiB in 1 step, then the 2 slowest links alone), at least 60 s, and the time to start";
+        let text = dry_run(&plan);
+        assert!(text.contains(said), "{text}");
     }
 
     /// Symptom: a dry run did not say whether and by what the run would be judged.

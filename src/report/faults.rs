@@ -1,7 +1,6 @@
 //! The judge's findings on a fault as text: its figures, its evidence, commands that reproduce it, and the next step.
 
 use crate::judge::names::{Alone, by_itself, name, name_of};
-use crate::plan::NodeSpec;
 use crate::record::{Culprit, FaultKind, FaultSheet, PortSheet, Record, VerdictWord};
 use crate::units::{Scale, rate_word, show_part, show_rate};
 
@@ -90,12 +89,12 @@ fn with_pattern(record: &Record, pattern: &str) -> Option<String> {
 fn move_cable(record: &Record, number: usize) -> String {
     let label = record.sheet.label(number);
     let port = record.sheet.ports.get(number);
-    let node = port.and_then(|port| record.plan.nodes.get(port.node));
-    let from = node.and_then(NodeSpec::place);
+    let node = port.and_then(|port| port.plugged(&record.plan));
+    let from = node.as_ref().and_then(|node| node.place());
     let from = from.map_or_else(String::new, |at| format!(" from {at}"));
     let then = retest(record).map(|retest| {
         // A node with several rails has ports of other names, and `retest` asks for a host.
-        let host = node.map_or(label, |node| &node.label);
+        let host = node.as_ref().map_or(label, |node| &node.label);
         format!("run `{retest} --moved {host}=PORT`")
     });
     let then = then.unwrap_or_else(|| "repeat the command".to_owned());

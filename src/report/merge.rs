@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::judge::names::{floor_text, name_of};
-use crate::record::{DirectionSheet, Record, VerdictWord};
+use crate::record::{DirectionSheet, PortSheet, Record, VerdictWord};
 use crate::units::Scale;
 
-use super::{compare, directions, judged, natural, percent};
+use super::{compare, directions, each_once, fold, judged, natural, percent};
 
 /// Reason why runs cannot be merged into one sheet.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -29,6 +29,8 @@ struct Row {
     host: String,
     send: Option<DirectionSheet>,
     receive: Option<DirectionSheet>,
+    /// True if the port has no switch, and runs name several.
+    is_open: bool,
 }
 
 /// Several runs merged into one sheet.
@@ -52,6 +54,7 @@ impl Merged {
     pub fn of(records: &[Record]) -> Result<Self, MergeError> {
         let name = Record::name;
         let floor = |record: &Record| floor_text(&record.plan);
+        let switches = switches(records);
         // The name is a part of the key: different names can have the same place in natural order, such as Eth1/1 and Eth1/01.
         let mut rows: BTreeMap<(Vec<(String, u64)>, String), Row> = BTreeMap::new();
         let (mut faults, mut runs, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
@@ -71,15 +74,12 @@ impl Merged {
             }
             conditions.extend(compare::conditions(first, record));
             for port in &record.sheet.ports {
-                let Some(at) = compare::switch_port(record, port.node) else {
+                let Some(at) = place(record, port, &switches) else {
                     return Err(MergeError::NoSwitchPort(name(record), port.label.clone()));
-                };
-                let at = match port.rail {
-                    0 => at,
-                    rail => format!("{at} rail {rail}"),
                 };
                 let row = rows.entry((natural(&at), at)).or_insert_with(|| Row {
                     host: port.label.clone(),
+                    is_open: switches.len() > 1 && switch(record, port).is_none(),
                     ..Row::default()
                 });
                 row.send = lesser(row.send, port.send);
@@ -104,7 +104,7 @@ impl Merged {
             runs,
             conditions,
             standings: standings(records),
-            to_sign: to_sign(records),
+            to_sign: to_sign(records, &switches),
             floor: records.first().map(floor).unwrap_or_default(),
         })
     }
@@ -130,6 +130,14 @@ impl Merged {
         lines.extend(self.standings.iter().map(|text| format!("      {text}")));
         lines.extend(self.runs.iter().map(|run| format!("      {run}")));
         lines.extend(self.faults.iter().map(|fault| format!("      {fault}")));
+        let open = self.rows.iter().filter(|(_, row)| row.is_open);
+        let open: Vec<String> = open.map(|(at, _)| at.clone()).collect();
+        if !open.is_empty() {
+            lines.push(format!(
+                "      counted separately, since runs name several switches: {} (write switch= in the host file)",
+                fold(&open)
+            ));
+        }
         let conditions = self.conditions.iter();
         lines.extend(conditions.map(|text| format!("      not the same: {text}")));
         let width = |of: fn(&(String, Row)) -> usize| self.rows.iter().map(of).max().unwrap_or(0);
@@ -172,6 +180,39 @@ impl Merged {
     }
 }
 
+/// Name of the switch of a port.
+fn switch<'a>(record: &'a Record, port: &'a PortSheet) -> Option<&'a str> {
+    match &port.at {
+        Some(at) => Some(at.switch.as_str()),
+        None => record.plan.nodes.get(port.node)?.switch.as_deref(),
+    }
+}
+
+/// Names of all switches, each once.
+fn switches(records: &[Record]) -> Vec<&str> {
+    let names = records.iter().flat_map(|record| {
+        let ports = record.sheet.ports.iter();
+        ports.filter_map(move |port| switch(record, port))
+    });
+    each_once(names)
+}
+
+/// Switch and port of a host's port. A port without a switch belongs to the only one that runs name: a host file can name the port alone, where LLDP
+/// names both.
+fn place(record: &Record, port: &PortSheet, switches: &[&str]) -> Option<String> {
+    let mut node = port.plugged(&record.plan)?;
+    if node.switch.is_none()
+        && let [only] = switches
+    {
+        node.switch = Some((*only).to_owned());
+    }
+    let at = node.place()?;
+    Some(match (&port.at, port.rail) {
+        (Some(_), _) | (None, 0) => at,
+        (None, rail) => format!("{at} rail {rail}"),
+    })
+}
+
 /// Statements on the extent to which runs can be signed: one line if all are alike.
 fn standings(records: &[Record]) -> Vec<String> {
     let own = |record: &Record| match judged::standing(record) {
@@ -199,7 +240,7 @@ fn standings(records: &[Record]) -> Vec<String> {
 }
 
 /// Line on the port direction with the lowest share of its ceiling, with the name of its run. Returns `None` if a run has no figure.
-fn to_sign(records: &[Record]) -> Option<String> {
+fn to_sign(records: &[Record], switches: &[&str]) -> Option<String> {
     let figures: Option<Vec<(f64, &Record)>> = records
         .iter()
         .map(|record| {
@@ -209,7 +250,7 @@ fn to_sign(records: &[Record]) -> Option<String> {
         .collect();
     let (_, record) = figures?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let port = record.sheet.ports.get(record.sheet.figure?.port)?;
-    let at = compare::switch_port(record, port.node)?;
+    let at = place(record, port, switches)?;
     let said = directions::to_sign(record)?;
     let mut all = records.iter();
     let screening = all.find(|one| !directions::is_acceptance(one));
@@ -244,7 +285,59 @@ fn worst(words: impl Iterator<Item = VerdictWord>) -> VerdictWord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::SwitchPort;
     use crate::report::json;
+
+    /// Symptom: "Eth1/3" of a host file and "leaf1 Eth1/3" of LLDP were two ports of a switch.
+    #[test]
+    fn a_port_that_one_run_names_without_its_switch_is_one_port() {
+        let sound = include_str!("../../tests/golden/acceptance/record.json");
+        let bare = json::read(sound).unwrap();
+        let mut full = bare.clone();
+        full.token = "77aa".to_owned();
+        for node in &mut full.plan.nodes {
+            node.switch = Some("leaf1".to_owned());
+        }
+        let mut records = [bare, full];
+        let merged = Merged::of(&records).unwrap();
+        let ports: Vec<&str> = merged.rows.iter().map(|(at, _)| at.as_str()).collect();
+        let expected = [
+            "leaf1 Eth1/1",
+            "leaf1 Eth1/2",
+            "leaf1 Eth1/3",
+            "leaf1 Eth1/4",
+        ];
+        assert_eq!(ports, expected);
+        assert!(!merged.lines().join("\n").contains("counted separately"));
+        // With two switches, the name without one is a guess.
+        records[1].plan.nodes[3].switch = Some("leaf2".to_owned());
+        let merged = Merged::of(&records).unwrap();
+        assert_eq!(merged.rows.len(), 8);
+        let said = merged.lines().join("\n");
+        assert!(
+            said.contains("counted separately, since runs name several switches: Eth1/"),
+            "{said}"
+        );
+    }
+
+    /// Symptom: the rails of a host could not be merged without a written switch port, and had one in common with it.
+    #[test]
+    fn each_rail_that_hears_its_switch_port_has_its_row() {
+        let sound = include_str!("../../tests/golden/acceptance/record.json");
+        let mut record = json::read(sound).unwrap();
+        record.plan.nodes[0].switch_port = None;
+        record.sheet.ports.truncate(2);
+        for (rail, port) in record.sheet.ports.iter_mut().enumerate() {
+            (port.node, port.rail) = (0, rail);
+            port.at = Some(SwitchPort {
+                switch: format!("leaf{rail}"),
+                port: "Eth1/1".to_owned(),
+            });
+        }
+        let merged = Merged::of(&[record]).unwrap();
+        let ports: Vec<&str> = merged.rows.iter().map(|(at, _)| at.as_str()).collect();
+        assert_eq!(ports, ["leaf0 Eth1/1", "leaf1 Eth1/1"]);
+    }
 
     #[test]
     fn ports_whose_names_sort_alike_have_a_row_each() {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::lanes::Lane;
 use crate::record::{EndCount, EndRole, SeenNode};
-use crate::units::{SECOND_NS, gbit_per_s, show_age, show_gbit};
+use crate::units::{SECOND_NS, gbit_per_s, show_age, show_rate};
 
-use super::status::{Pair, View, aligned, pairs, short};
+use super::status::{Pair, View, aligned, pairs, scale, short};
 use super::{fold, or_dash};
 
 /// Lines of the picture, at most `height` of them. Empty if none of the viewed hosts takes part in the run.
@@ -35,15 +35,18 @@ pub(crate) fn picture(views: &[View], token: &str, height: usize) -> Vec<String>
 
 fn headline(first: &SeenNode, pairs: &[Pair<'_>]) -> String {
     let card = &first.card;
-    let sum = |of: fn(&SeenNode) -> u64| show_gbit(pairs.iter().map(|pair| pair.rate(of)).sum());
+    let sum = |of: fn(&SeenNode) -> u64| {
+        let rates = pairs.iter().map(|pair| pair.rate(of));
+        show_rate(rates.sum::<f64>() * 1e9)
+    };
     let state = pairs.iter().map(|pair| pair.now.state).min();
     let age = pairs.iter().map(|pair| pair.now.age_ns).max().unwrap_or(0);
     let within = sum(|node| node.same_host_bytes);
     let total = if card.same_host.iter().all(|same| *same) {
-        format!("{within} Gbit/s within one host")
+        format!("{within} within one host")
     } else {
         let across = sum(|node| node.received_bytes);
-        format!("switch {across} Gbit/s one way, same-host {within}")
+        format!("switch {across} one way, same-host {within}")
     };
     format!(
         "run {} by {}, {}, {}: {total}",
@@ -74,44 +77,51 @@ fn missing(first: &SeenNode, pairs: &[Pair<'_>], token: &str) -> Option<String> 
 
 /// Rows of ports, the one with the lowest rate first.
 fn port_lines(pairs: &[Pair<'_>], count: usize) -> Vec<String> {
-    let mut ports: Vec<(f64, [String; 5])> = pairs
-        .iter()
-        .map(|pair| {
-            let sent = pair.rate(|it| it.sent_bytes);
-            let received = pair.rate(|it| it.received_bytes);
-            let row = [
-                pair.now.card.label().to_owned(),
-                show_gbit(sent),
-                show_gbit(received),
-                show_gbit(pair.rate(|it| it.same_host_bytes)),
-                pair.now.state.to_string(),
-            ];
-            (sent.min(received), row)
-        })
-        .collect();
-    ports.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let port = |pair: &Pair<'_>| {
+        let rates = [
+            pair.rate(|it| it.sent_bytes),
+            pair.rate(|it| it.received_bytes),
+            pair.rate(|it| it.same_host_bytes),
+        ];
+        let label = pair.now.card.label().to_owned();
+        (rates, label, pair.now.state.to_string())
+    };
+    let mut ports: Vec<([f64; 3], String, String)> = pairs.iter().map(port).collect();
+    let least = |[sent, received, _]: &[f64; 3]| sent.min(*received);
+    ports.sort_by(|a, b| least(&a.0).total_cmp(&least(&b.0)));
+    ports.truncate(count);
+    let rates = || ports.iter().map(|(rates, ..)| *rates);
+    let both = scale(rates().flat_map(|[sent, received, _]| [sent, received]));
+    // Traffic within a host passes no port, and can be much faster.
+    let within = scale(rates().map(|[.., within]| within));
+    let send = format!("send {}", both.unit);
+    let receive = format!("receive {}", both.unit);
+    let same_host = format!("same-host {}", within.unit);
     let head = [
         "host",
-        "send Gbit/s",
-        "receive Gbit/s",
-        "same-host",
+        send.as_str(),
+        receive.as_str(),
+        same_host.as_str(),
         "state",
     ];
-    table(
-        head,
-        ports.into_iter().map(|(_, row)| row),
-        count,
-        &[1, 2, 3],
-    )
+    let rows = ports.into_iter().map(|(rates, label, state)| {
+        [
+            label,
+            both.show(rates[0] * 1e9),
+            both.show(rates[1] * 1e9),
+            within.show(rates[2] * 1e9),
+            state,
+        ]
+    });
+    table(head, rows, &[1, 2, 3])
 }
 
 fn table<const N: usize>(
     head: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
-    count: usize,
     right: &[usize],
 ) -> Vec<String> {
-    let text = aligned(head, rows.take(count), right);
+    let text = aligned(head, rows, right);
     text.lines().map(str::to_owned).collect()
 }
 
@@ -197,7 +207,9 @@ fn link_lines(first: &SeenNode, links: &[(Lane, LinkView)], count: usize) -> Vec
     let share = |end: Option<&Passed>, activity: usize| {
         or_dash(end.map(|end| format!("{:.0} %", end.shares[activity] * 100.0)))
     };
-    let rows = links.iter().map(|(lane, link)| {
+    let links = links.iter().take(count);
+    let scale = scale(links.clone().map(|(_, link)| link.rate()));
+    let rows = links.map(|(lane, link)| {
         let stream = if card.test.streams > 1 {
             format!(" stream {}", lane.stream)
         } else {
@@ -212,7 +224,7 @@ fn link_lines(first: &SeenNode, links: &[(Lane, LinkView)], count: usize) -> Vec
                 lane.boundary,
                 lane.boundary + 1
             ),
-            show_gbit(link.rate()),
+            scale.show(link.rate() * 1e9),
             share(sender, 1),
             share(sender, 2),
             share(sender, 3),
@@ -222,14 +234,14 @@ fn link_lines(first: &SeenNode, links: &[(Lane, LinkView)], count: usize) -> Vec
     });
     let head = [
         "slowest links",
-        "Gbit/s",
+        scale.unit,
         "sender: for a block",
         "in write",
         "pacing",
         "receiver: in read",
         "for a slot",
     ];
-    table(head, rows, count, &[1, 2, 3, 4, 5, 6])
+    table(head, rows, &[1, 2, 3, 4, 5, 6])
 }
 
 #[cfg(test)]
@@ -284,7 +296,7 @@ mod tests {
         let lines = picture(&views, TOKEN, 50);
         assert_eq!(
             lines[0],
-            "run 3f9a1c by alice@login1, 2 min 5 s, running: switch 0.00 Gbit/s one way, same-host 0.00"
+            "run 3f9a1c by alice@login1, 2 min 5 s, running: switch 0.00 Gbit/s one way, same-host 0.00 Gbit/s"
         );
         assert!(lines[1].starts_with("host  send Gbit/s"), "{lines:#?}");
         assert!(lines[4].starts_with("slowest links"), "{lines:#?}");
@@ -292,13 +304,43 @@ mod tests {
         let words: Vec<&str> = lines[5].split_whitespace().collect();
         assert_eq!(
             words.join(" "),
-            "n1->n2 phase 0->1 0.1000 25 % 75 % 0 % 75 % 25 %"
+            "n1->n2 phase 0->1 100.0 25 % 75 % 0 % 75 % 25 %"
         );
         assert!(
-            lines[6].starts_with("n2->n1 phase 0->1  0.2000"),
+            lines[6].starts_with("n2->n1 phase 0->1   200.0"),
             "{lines:#?}"
         );
         assert_eq!(lines.len(), 7);
+    }
+
+    /// Symptom: 0.0841 Gbit/s for a port and a link of 100 Mbit/s.
+    #[test]
+    fn slow_ports_and_links_are_no_fractions_of_a_gbit() {
+        let bytes_per_s = 84_100_000 / 8;
+        let mut views = [view(0, [5, bytes_per_s]), view(1, [bytes_per_s, 5])];
+        for view in &mut views {
+            let node = &mut view.now.nodes[0];
+            (node.sent_bytes, node.received_bytes) = (bytes_per_s, bytes_per_s);
+        }
+        let lines = picture(&views, TOKEN, 50);
+        let all = "switch 168.2 Mbit/s one way, same-host 0.00 Gbit/s";
+        assert!(lines[0].ends_with(all), "{lines:#?}");
+        assert!(
+            lines[1].starts_with("host  send Mbit/s  receive Mbit/s"),
+            "{lines:#?}"
+        );
+        assert!(
+            lines[2].starts_with("n1          84.10           84.10"),
+            "{lines:#?}"
+        );
+        assert!(
+            lines[4].starts_with("slowest links      Mbit/s"),
+            "{lines:#?}"
+        );
+        assert!(
+            lines[5].starts_with("n1->n2 phase 0->1   84.10"),
+            "{lines:#?}"
+        );
     }
 
     #[test]

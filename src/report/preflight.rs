@@ -113,11 +113,16 @@ fn places(record: &Record) -> impl Iterator<Item = (&NodeSpec, &HostRecord)> {
     firsts.filter_map(move |(node, host)| Some((record.plan.nodes.get(node)?, host)))
 }
 
-/// Each host, and its switch port as written or as heard: the plan has no port that several hosts hear.
+/// Each host, and its switch ports as written or as heard: the plan has no port that several hosts hear, and none of several rails.
 fn ports_of(record: &Record) -> impl Iterator<Item = (String, Option<String>)> {
-    places(record).map(|(node, host)| {
-        let heard = || host.heard().map(|at| format!("{} {}", at.switch, at.port));
-        (node.host.clone(), node.place().or_else(heard))
+    places(record).flat_map(|(node, host)| {
+        let heard = host.heard().map(|at| at.map(ToString::to_string));
+        let ports = match node.place() {
+            Some(at) => vec![Some(at)],
+            None => heard.collect(),
+        };
+        let own = move |at| (node.host.clone(), at);
+        ports.into_iter().map(own)
     })
 }
 
@@ -246,7 +251,9 @@ fn unseen(record: &Record, traits: &[Trait]) -> String {
         .filter(|one| matches!(&one.groups[..], [(value, _)] if value.is_empty()));
     let mut all: Vec<String> = silent.map(|one| one.name.clone()).collect();
     all.extend(untold(record));
-    let unplaced = places(record).filter(|(node, _)| node.place().is_none());
+    // A node of several rails has its switch ports on the sheet, as far as its host hears them.
+    let hears_all = |host: &HostRecord| host.rails.len() > 1 && host.heard().all(|at| at.is_some());
+    let unplaced = places(record).filter(|(node, host)| node.place().is_none() && !hears_all(host));
     let unplaced: Vec<String> = unplaced.map(|(node, _)| node.host.clone()).collect();
     if !unplaced.is_empty() {
         all.push(format!("switch ports without LLDP ({})", fold(&unplaced)));

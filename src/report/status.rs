@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::record::{EndRole, SeenNode, Sighting, Trouble};
-use crate::units::{SECOND_NS, gbit_per_s, show_age, show_gbit, show_since};
+use crate::units::{SECOND_NS, Scale, gbit_per_s, show_age, show_since};
 
 use super::{count, each_once, fold, grouped, of_nodes, or_dash, text_of};
 
@@ -135,9 +135,21 @@ pub(crate) fn short(token: &str) -> String {
     token.chars().take(6).collect()
 }
 
+/// The unit in which a table shows these rates, which are in Gbit/s.
+pub(super) fn scale(rates: impl Iterator<Item = f64>) -> Scale {
+    Scale::of(rates.fold(0.0, f64::max) * 1e9)
+}
+
 /// The output of `pipebench status`.
 pub(crate) fn table(views: &[View]) -> String {
     let rows = rows(views);
+    let rates = || rows.iter().filter_map(|row| row.rates);
+    let ports = scale(rates().flat_map(|[incoming, outgoing, _]| [incoming, outgoing]));
+    // Traffic within a host passes no port, and can be much faster.
+    let within = scale(rates().map(|[.., within]| within));
+    let incoming = format!("in {}", ports.unit);
+    let outgoing = format!("out {}", ports.unit);
+    let same_host = format!("same-host {}", within.unit);
     let head = [
         "host",
         "run",
@@ -147,14 +159,15 @@ pub(crate) fn table(views: &[View]) -> String {
         "nodes",
         "phases",
         "links",
-        "in Gbit/s",
-        "out Gbit/s",
-        "same-host",
+        incoming.as_str(),
+        outgoing.as_str(),
+        same_host.as_str(),
         "state",
     ];
     let cells = rows.iter().map(|row| {
         let number = |value: Option<usize>| or_dash(value.map(|value| value.to_string()));
-        let rate = |at: usize| or_dash(row.rates.map(|rates| show_gbit(rates[at])));
+        let rate =
+            |at: usize, scale: Scale| or_dash(row.rates.map(|rates| scale.show(rates[at] * 1e9)));
         [
             row.host.clone(),
             short(&row.token),
@@ -164,9 +177,9 @@ pub(crate) fn table(views: &[View]) -> String {
             fold(&row.nodes),
             number(row.phases),
             number(row.links),
-            rate(0),
-            rate(1),
-            rate(2),
+            rate(0, ports),
+            rate(1, ports),
+            rate(2, within),
             row.state.clone(),
         ]
     });
@@ -324,14 +337,44 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
-            "host  run     by            since            age  nodes  phases  links  in Gbit/s  out Gbit/s  same-host  state"
+            "host  run     by            since            age  nodes  phases  links  in Mbit/s  out Mbit/s  same-host Gbit/s  state"
         );
         assert_eq!(
             lines[1],
-            "n1    3f9a1c  alice@login1  01:44 UTC  2 min 5 s  n1          2      3     0.2000      0.1000       0.00  running"
+            "n1    3f9a1c  alice@login1  01:44 UTC  2 min 5 s  n1          2      3      200.0       100.0              0.00  running"
         );
         assert_eq!(lines[3], "no runs on n[3-4]");
         assert_eq!(lines[4], "swept 2 leftovers of killed runs on n4");
+    }
+
+    /// Symptom: 0.0841 Gbit/s for a port of 100 Mbit/s.
+    #[test]
+    fn a_slow_port_is_no_fraction_of_a_gbit() {
+        let mut slow = view("n1", 0);
+        let node = &mut slow.now.nodes[0];
+        node.received_bytes = 84_100_000 / 8 / 2;
+        node.same_host_bytes = 2_500_000_000;
+        let text = table(&[slow]);
+        let words = |line: usize| -> Vec<&str> {
+            let line = text.lines().nth(line);
+            line.unwrap_or_default().split_whitespace().collect()
+        };
+        assert!(
+            words(0).ends_with(&[
+                "in",
+                "Mbit/s",
+                "out",
+                "Mbit/s",
+                "same-host",
+                "Gbit/s",
+                "state"
+            ]),
+            "{text}"
+        );
+        assert!(
+            words(1).ends_with(&["84.10", "100.0", "40.00", "running"]),
+            "{text}"
+        );
     }
 
     #[test]

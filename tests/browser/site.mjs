@@ -66,7 +66,10 @@ const start = async ({ page, look }, time) => {
     if (course) courses.add(course);
     await page.waitForTimeout(100);
   }
-  insist(Number(await page.locator("#total").textContent()) > 0, "a rate");
+  // Symptom: every rate in Gbit/s, however low.
+  const rate = (await page.locator("#total").textContent()).match(/^([\d.]+) [GMk]bit\/s$/);
+  insist(Number(rate?.[1]) > 0, "a rate with its unit");
+  insist((await page.locator("#unit").textContent()).match(/^[GMk]bit\/s$/), "the unit of the pairs");
   insist((await page.locator("#matrix td").count()) === 9, "a matrix of three nodes");
   insist(Number(await page.locator("#matrix td").nth(1).textContent()) > 0, "the rate of a pair");
   const names = await page.locator("#live").evaluate(() => [...document.querySelectorAll("#matrix tbody th")].map((cell) => cell.textContent));

@@ -4,14 +4,18 @@
 
 mod names;
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use latency::description;
 
+use crate::judge::closing::{Ended, close};
+use crate::judge::order;
 use crate::plan::{Site, Work};
-use crate::record::{Outcome, Record};
+use crate::record::{Outcome, Record, Sheet, SwitchPort, Verdict};
 
 use super::judged;
 use names::{Names, PATH, REMOVED};
@@ -137,6 +141,11 @@ fn collect(names: &mut Names, record: &Record) {
             names.number(name.as_deref().unwrap_or_default(), kind);
         }
     }
+    let rails = record.sheet.ports.iter();
+    for at in rails.filter_map(|port| port.at.as_ref()) {
+        names.number(&at.switch, "s");
+        names.number(&at.port, "p");
+    }
     for uplink in &plan.criteria.uplinks {
         names.number(&uplink.group, "g");
     }
@@ -193,6 +202,8 @@ fn fabric(names: &mut Names, record: &Record) {
 
 /// Replaces all collected names, and everything else that has the form of an address, a user at a host or a path.
 fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
+    let (verdict, sheet) = findings(record);
+    let is_known = (&verdict, &sheet) == (&record.verdict, &record.sheet);
     let name = record.name() + SUFFIX;
     let remark = match judged::broken_seal(record) {
         None => REMARK,
@@ -216,10 +227,13 @@ fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
     let begun = Outcome::open(&record.plan.work);
     let mut outcome = std::mem::replace(&mut record.outcome, begun);
     results(names, &mut outcome)?;
-    // Those of data ports are in the plan. Reports show no others, which name switches of other networks.
+    // Those of data ports are in plan and sheet. Reports show no others, which name switches of other networks.
+    let rails = record.sheet.ports.iter();
+    let shown: HashSet<SwitchPort> = rails.filter_map(|port| port.at.clone()).collect();
     let hosts = record.hosts.iter_mut();
     for interface in hosts.flat_map(|host| &mut host.facts.interfaces) {
-        interface.switch_port = None;
+        let at = interface.switch_port.take();
+        interface.switch_port = at.filter(|at| shown.contains(at));
     }
     *record = part(names, &*record)?;
     record.outcome = outcome;
@@ -230,7 +244,23 @@ fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
         ports,
         ..Site::default()
     });
+    if is_known {
+        // The judge writes the same sentences with the new names. In a text, a word such as `send` can be the name of a host, too.
+        (record.verdict, record.sheet) = findings(record);
+    }
     Ok(())
+}
+
+/// What the judge says of a record. It is not what the record has if another version judged that run.
+fn findings(record: &Record) -> (Verdict, Sheet) {
+    close(Ended {
+        plan: &record.plan,
+        hosts: &record.hosts,
+        measured: record.measured(),
+        missing: &record.missing,
+        order: order::check(&record.plan, &record.hosts),
+        troubles: &record.troubles,
+    })
 }
 
 /// Replaces names in results. Long lists of numbers have none, and stay out of the way: as JSON they need several times the memory.
@@ -297,7 +327,7 @@ mod tests {
 
     use super::*;
     use crate::judge::verdict::judge;
-    use crate::record::{Interface, SwitchPort};
+    use crate::record::Interface;
     use crate::report::compare::Comparison;
     use crate::report::{csv, header, json, junit, metrics, page, text};
 
@@ -548,6 +578,49 @@ mod tests {
         anonymise(vec![&mut record]).unwrap();
         let reason = "h3 receive: 1.1 of 94.0 Gbit/s in test 3";
         assert_eq!(record.verdict.reason, reason);
+    }
+
+    /// Symptom: with hosts called `switch` and `send`, the sheet said "h3 receive (h1 port p3)".
+    #[test]
+    fn a_host_called_like_a_word_of_the_sheet_garbles_no_sentence() {
+        let said = |hosts: &[(&str, &str)]| {
+            let names = hosts.iter();
+            let text = names.fold(GOLDEN[5].to_owned(), |text, (old, new)| {
+                text.replace(old, new)
+            });
+            let mut record = json::read(&text).unwrap();
+            (record.verdict, record.sheet) = findings(&record);
+            anonymise(vec![&mut record]).unwrap();
+            (record.verdict, record.sheet)
+        };
+        let named = said(&[("n1", "switch"), ("n3", "send")]);
+        let reason = &named.0.reason;
+        assert!(
+            reason.starts_with("h3 receive (switch port p3): "),
+            "{reason}"
+        );
+        assert_eq!(named, said(&[]));
+    }
+
+    /// The names of switches that only the sheet has go, too.
+    #[test]
+    fn the_switch_port_of_a_rail_is_replaced() {
+        let mut record = json::read(GOLDEN[5]).unwrap();
+        let at = SwitchPort {
+            switch: "leaf-berlin".to_owned(),
+            port: "Eth9/7".to_owned(),
+        };
+        record.plan.nodes[2].switch_port = None;
+        record.hosts[2].facts.interfaces[1].switch_port = Some(at.clone());
+        record.sheet.ports[2].at = Some(at);
+        assert!(reports(&record).contains("leaf-berlin Eth9/7"));
+        anonymise(vec![&mut record]).unwrap();
+        let after = reports(&record);
+        assert!(after.contains("s1 p4"), "{after}");
+        assert!(
+            !after.contains("berlin") && !after.contains("Eth9"),
+            "{after}"
+        );
     }
 
     /// Two runs of a site need not have the same hosts at the same places.

@@ -319,6 +319,16 @@ mod tests {
         assert!(!is_signed(&json::read(LOSSES).unwrap()));
     }
 
+    /// Symptom: `class=""` at each fact in the table of hosts.
+    #[test]
+    fn no_element_of_a_page_has_an_empty_class() {
+        for text in [ACCEPTANCE, LINKTEST, LATENCY, PATTERNS] {
+            let page = page_of(text);
+            assert!(!page.contains("class=\"\""), "{page}");
+            assert!(section(&page, "hosts").contains("<th>host</th>"), "{page}");
+        }
+    }
+
     /// Symptom: "0.0891 Gbit/s" in the cells of a map beside "89.15 Mbit/s".
     #[test]
     fn a_page_has_one_unit_for_the_rates_of_its_ports() {

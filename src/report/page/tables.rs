@@ -283,6 +283,12 @@ pub(super) fn hosts(record: &Record) -> Markup {
     if record.hosts.is_empty() {
         return html! {};
     }
+    let mut rails: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for port in &record.sheet.ports {
+        if let Some(at) = &port.at {
+            rails.entry(port.node).or_default().push(at.to_string());
+        }
+    }
     let hosts = record.hosts.iter().enumerate();
     let rows = grouped(hosts.map(|(node, host)| {
         let own = has_errors(record, node).then_some(host.host_index);
@@ -322,9 +328,12 @@ pub(super) fn hosts(record: &Record) -> Markup {
         // Every host has its own port.
         let at = nodes.iter().filter_map(|node| {
             let spec = &record.plan.nodes[*node];
-            let port = spec.switch_port.as_ref()?;
+            let port = match rails.get(node) {
+                Some(ports) => ports.join(" and "),
+                None => spec.switch_port.clone()?,
+            };
             Some(match nodes.len() {
-                1 => port.clone(),
+                1 => port,
                 _ => format!("{} {port}", spec.label),
             })
         });
@@ -355,14 +364,15 @@ pub(super) fn hosts(record: &Record) -> Markup {
     let shown: Vec<usize> = (0..HOST_COLUMNS.len())
         .filter(|column| rows.iter().any(|row| row[*column].is_some()))
         .collect();
+    let class = |column: usize| (column >= HOST_FACTS).then_some("number");
     html! {
         section #hosts {
             h2 { "Hosts" }
             (table(html! {
-                @for column in &shown { th .number[*column >= HOST_FACTS] { (HOST_COLUMNS[*column]) } }
+                @for column in &shown { th class=[class(*column)] { (HOST_COLUMNS[*column]) } }
             }, html! {
                 @for row in &rows {
-                    tr { @for column in &shown { td .number[*column >= HOST_FACTS] { (or_dash(row[*column].clone())) } } }
+                    tr { @for column in &shown { td class=[class(*column)] { (or_dash(row[*column].clone())) } } }
                 }
             }))
         }

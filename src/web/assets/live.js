@@ -5,7 +5,10 @@
   if (!live || !live.dataset.events) return;
   const BOUNDS = [0.5, 0.7, 0.8, 0.9, 0.95];
   const at = (id) => document.getElementById(id);
-  const gbit = (bits) => (bits / 1e9).toFixed(bits >= 1e11 ? 1 : bits >= 1e9 || bits === 0 ? 2 : 4);
+  // The unit that fits the highest rate, and rates in it: as units.rs has them.
+  const scaleOf = (most) => (most >= 1e9 || most === 0 ? ["Gbit/s", 1e9] : most >= 1e6 ? ["Mbit/s", 1e6] : ["kbit/s", 1e3]);
+  const figure = (bits, [, one]) => (bits / one).toFixed(bits / one >= 99.95 ? 1 : 2);
+  const rateOf = (bits) => `${figure(bits, scaleOf(bits))} ${scaleOf(bits)[0]}`;
   const put = (id, text) => { const place = at(id); if (place.textContent !== text) place.textContent = text; };
 
   const stageOf = (state) => {
@@ -16,11 +19,12 @@
   };
 
   const drawCourse = (points, stretch) => {
-    const most = Math.max(1, ...points);
+    const highest = Math.max(0, ...points);
+    const most = Math.max(1, highest);
     const last = Math.max(1, points.length - 1);
     const text = points.map((rate, index) => `${(index / last * 600).toFixed(1)},${(120 - rate / most * 116).toFixed(1)}`).join(" ");
     at("course").firstElementChild.setAttribute("points", text);
-    put("scale", `from 0 to ${gbit(points.length ? most : 0)} Gbit/s, over ${points.length * stretch} s`);
+    put("scale", `from 0 to ${rateOf(highest)}, over ${points.length * stretch} s`);
   };
 
   const element = (kind, place, scope) => {
@@ -52,19 +56,22 @@
         if (place.textContent !== name) place.textContent = name;
       }
     });
-    const most = Math.max(1, ...rows.flat().map((rate) => rate || 0));
+    const highest = Math.max(0, ...rows.flat().map((rate) => rate || 0));
+    const most = Math.max(1, highest);
+    const scale = scaleOf(highest);
+    put("unit", scale[0]);
     let least = null;
     rows.forEach((row, from) => row.forEach((rate, to) => {
       const cell = body.rows[from].cells[to + 1];
       cell.className = rate === null ? "empty" : `c${BOUNDS.filter((bound) => rate / most >= bound).length}`;
-      cell.textContent = rate === null ? "" : gbit(rate);
+      cell.textContent = rate === null ? "" : figure(rate, scale);
       cell.removeAttribute("title");
       if (rate !== null) {
         if (least === null || rate < least.rate) least = { rate, from, to };
-        cell.title = `${names[from]} to ${names[to]}: ${gbit(rate)} Gbit/s`;
+        cell.title = `${names[from]} to ${names[to]}: ${rateOf(rate)}`;
       }
     }));
-    put("slowest", least ? `slowest pair: ${names[least.from]} to ${names[least.to]}, ${gbit(least.rate)} Gbit/s` : "");
+    put("slowest", least ? `slowest pair: ${names[least.from]} to ${names[least.to]}, ${rateOf(least.rate)}` : "");
   };
 
   const draw = (state) => {
@@ -72,10 +79,10 @@
     const now = state.live;
     if (!now) return;
     const rates = now.received_bits_per_s;
-    put("total", gbit(rates.reduce((sum, rate) => sum + rate, 0)));
+    put("total", rateOf(rates.reduce((sum, rate) => sum + rate, 0)));
     if (rates.length) {
       const least = rates.indexOf(Math.min(...rates));
-      put("least", gbit(rates[least]));
+      put("least", rateOf(rates[least]));
       put("leastname", now.nodes[least] || "");
     }
     if (now.test) {

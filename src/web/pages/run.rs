@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::record::Live;
 use crate::report::format::Format;
-use crate::units::{show_age, show_gbit};
+use crate::units::{Scale, show_age, show_rate};
 use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::{Stage, State};
@@ -60,9 +60,9 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
             p #stage aria-live="polite" { (stage_text(state, &live)) }
             progress #progress max="1" value=(part(state, &live)) aria-label="share of the planned time" {}
             ul .tiles {
-                li { b #total { (show_gbit(total as f64 / 1e9)) } span { "Gbit/s received by all nodes" } }
-                li { b #least { @match least { Some((rate, _)) => { (show_gbit(*rate as f64 / 1e9)) } None => { "-" } } }
-                    span { "Gbit/s, slowest node: " span #leastname { @if let Some((_, name)) = least { (name) } } } }
+                li { b #total { (show_rate(total as f64)) } span { "received by all nodes" } }
+                li { b #least { @match least { Some((rate, _)) => { (show_rate(*rate as f64)) } None => { "-" } } }
+                    span { "slowest node: " span #leastname { @if let Some((_, name)) = least { (name) } } } }
                 li { b #test { @match &live.test { Some(test) => { "test " (test.number) " of " (test.of) } None => { "-" } } }
                     span #what { (live.test.as_ref().map_or("", |test| test.what.as_str())) } }
             }
@@ -70,7 +70,7 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
             (course(&live))
             p #scale .note { (scale(&live)) }
             h2 { "Pairs" }
-            p .note { "Gbit/s in the last second. Rows send, columns receive. Blue: at least 80 % of the fastest pair; orange: 70 to 80 %; red: less." }
+            p .note { span #unit { (unit_of_pairs(&live).unit) } " in the last second. Rows send, columns receive. Blue: at least 80 % of the fastest pair; orange: 70 to 80 %; red: less." }
             div .wide { (matrix(&live)) }
             p #slowest .note { (slowest(&live)) }
         }
@@ -118,9 +118,9 @@ fn course(live: &Live) -> Markup {
 
 fn scale(live: &Live) -> String {
     let most = live.course_bits_per_s.iter().copied().max().unwrap_or(0);
-    let most = show_gbit(most as f64 / 1e9);
+    let most = show_rate(most as f64);
     let seconds = live.course_bits_per_s.len() as u64 * live.stretch_s;
-    format!("from 0 to {most} Gbit/s, over {seconds} s")
+    format!("from 0 to {most}, over {seconds} s")
 }
 
 /// Names the pair with the lowest rate in the last second.
@@ -132,26 +132,33 @@ fn slowest(live: &Live) -> String {
     });
     let name = |node: usize| live.nodes.get(node).map_or("", String::as_str);
     cells.min().map_or_else(String::new, |(rate, from, to)| {
-        let (from, to, rate) = (name(from), name(to), show_gbit(rate as f64 / 1e9));
-        format!("slowest pair: {from} to {to}, {rate} Gbit/s")
+        let (from, to, rate) = (name(from), name(to), show_rate(rate as f64));
+        format!("slowest pair: {from} to {to}, {rate}")
     })
+}
+
+/// The unit in which the matrix shows all rates.
+fn unit_of_pairs(live: &Live) -> Scale {
+    let rates = live.matrix_bits_per_s.iter().flatten().flatten();
+    Scale::of(rates.max().copied().unwrap_or(0) as f64)
 }
 
 /// Matrix of pairs, with names and figures where there is room for them. The script draws the same matrix.
 fn matrix(live: &Live) -> Markup {
+    let scale = unit_of_pairs(live);
     let rows = &live.matrix_bits_per_s;
     let most = rows.iter().flatten().flatten().copied().max();
     let most = most.unwrap_or(0).max(1);
     let name = |node: usize| live.nodes.get(node).map_or("", String::as_str);
     html! {
-        table #matrix .dense[rows.len() > MOST_NAMED] data-named=(MOST_NAMED) aria-label="rates of pairs, Gbit/s" {
+        table #matrix class=[(rows.len() > MOST_NAMED).then_some("dense")] data-named=(MOST_NAMED) aria-label="rates of pairs" {
             thead { tr { th {} @for to in 0..rows.len() { th scope="col" { (name(to)) } } } }
             tbody {
                 @for (from, row) in rows.iter().enumerate() {
                     tr {
                         th scope="row" { (name(from)) }
                         @for rate in row {
-                            td class=(shade(*rate, most)) { @if let Some(rate) = rate { (show_gbit(*rate as f64 / 1e9)) } }
+                            td class=(shade(*rate, most)) { @if let Some(rate) = rate { (scale.show(*rate as f64)) } }
                         }
                     }
                 }
@@ -168,4 +175,30 @@ fn shade(rate: Option<u64>, most: u64) -> String {
     let share = rate as f64 / most as f64;
     let class = BOUNDS.iter().filter(|bound| share >= **bound).count();
     format!("c{class}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symptom: 0.0841 Gbit/s for a pair at a port of 100 Mbit/s.
+    #[test]
+    fn a_slow_pair_is_no_fraction_of_a_gbit() {
+        let live = Live {
+            nodes: vec!["n1".to_owned(), "n2".to_owned()],
+            course_bits_per_s: vec![84_100_000],
+            stretch_s: 1,
+            matrix_bits_per_s: vec![vec![None, Some(84_100_000)], vec![Some(150_000), None]],
+            ..Live::default()
+        };
+        assert_eq!(scale(&live), "from 0 to 84.10 Mbit/s, over 1 s");
+        assert_eq!(slowest(&live), "slowest pair: n2 to n1, 150.0 kbit/s");
+        assert_eq!(unit_of_pairs(&live).unit, "Mbit/s");
+        let matrix = matrix(&live).into_string();
+        assert!(
+            matrix.contains(">84.10<") && matrix.contains(">0.15<"),
+            "{matrix}"
+        );
+        assert!(!matrix.contains("class=\"\""), "{matrix}");
+    }
 }
