@@ -369,9 +369,9 @@ impl NodeResources {
 
     /// Source node and slot of the blocks that a lane carries, as block headers hold them.
     pub(crate) fn origin_of(&self, lane: &Lane) -> (u32, u32) {
-        let (node, slot) = lanes::origin(&self.assignment.test, self.assignment.run.nodes(), lane);
+        let first = lanes::origin(&self.assignment.test, self.assignment.run.nodes(), lane);
         let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        (narrow(node), narrow(slot))
+        (narrow(first.from), narrow(first.from_slot))
     }
 
     /// Name of the sender or receiver at a place of the board; `None` if there is no such slot.

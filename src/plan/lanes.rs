@@ -124,8 +124,8 @@ pub fn degree(test: &Test, nodes: usize, node: usize) -> Degree {
     }
 }
 
-/// Node and slot of phase 0 from which the blocks of a lane come.
-pub fn origin(test: &Test, nodes: usize, lane: &Lane) -> (usize, usize) {
+/// Lane at boundary 0 on which the blocks of a lane leave their source.
+pub fn origin(test: &Test, nodes: usize, lane: &Lane) -> Lane {
     let mut at = *lane;
     while at.boundary > 0 {
         let mut into = incoming(test, nodes, at.boundary - 1, at.from).into_iter();
@@ -134,7 +134,7 @@ pub fn origin(test: &Test, nodes: usize, lane: &Lane) -> (usize, usize) {
         };
         at = before;
     }
-    (at.from, at.from_slot)
+    at
 }
 
 /// Lanes of a pair. `emptied` is the position of the target among those of the sending node, `filled` that of the source at the receiving one.
@@ -262,7 +262,7 @@ pub(crate) mod tests {
             for first in of_boundary(&test, nodes, 0) {
                 let mut lane = first;
                 for boundary in 1..phases {
-                    prop_assert_eq!(origin(&test, nodes, &lane), (first.from, first.from_slot));
+                    prop_assert_eq!(origin(&test, nodes, &lane), first);
                     if boundary + 1 < phases {
                         lane = outgoing(&test, nodes, boundary, lane.to)[lane.to_slot];
                     }

@@ -5,7 +5,7 @@
 //! link belong together. docs/dev/performance.md has the measurements.
 
 use super::lanes::{self, Lane};
-use super::{Assignment, Pin, Relay};
+use super::{Assignment, Pattern, Pin, Relay, Test};
 
 /// Group of link ends that stays on one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn processor_of(
         Pin::List(_) if !shares(assignment) => Together::Slot,
         Pin::List(_) => what_pays(assignment, processors.len()).unwrap_or(Together::Link),
     };
-    let place = number_of(together, assignment, lane, slot);
+    let place = number_of(together, assignment, lane, slot, processors.len());
     processors
         .get(place.checked_rem(processors.len())?)
         .copied()
@@ -48,12 +48,15 @@ fn shares(assignment: &Assignment) -> bool {
 }
 
 fn what_pays(assignment: &Assignment, processors: usize) -> Option<Together> {
-    let test = &assignment.test;
-    let chains = assignment.run.nodes() * assignment.run.nodes() * test.streams;
-    let links = chains * (test.phases - 1);
+    let (test, nodes) = (&assignment.test, assignment.run.nodes());
     if !shares(assignment) || processors < 2 {
-        None
-    } else if chains >= 2 * processors {
+        return None;
+    }
+    let chains: usize = (0..nodes)
+        .map(|node| lanes::degree(test, nodes, node).sends)
+        .sum();
+    let links = chains * (test.phases - 1);
+    if chains >= 2 * processors {
         Some(Together::Chain)
     } else if links >= processors
         && links.is_multiple_of(processors)
@@ -65,14 +68,48 @@ fn what_pays(assignment: &Assignment, processors: usize) -> Option<Together> {
     }
 }
 
-fn number_of(together: Together, assignment: &Assignment, lane: &Lane, slot: usize) -> usize {
-    let test = &assignment.test;
-    let (node, first_slot) = lanes::origin(test, assignment.run.nodes(), lane);
-    let chain = node * assignment.run.nodes() * test.streams + first_slot;
+/// Number of the group that an end belongs to; processors take groups in turn.
+fn number_of(
+    together: Together,
+    assignment: &Assignment,
+    lane: &Lane,
+    slot: usize,
+    processors: usize,
+) -> usize {
+    let (test, nodes) = (&assignment.test, assignment.run.nodes());
+    let first = lanes::origin(test, nodes, lane);
     match together {
-        Together::Chain => chain,
-        Together::Link => chain * (test.phases - 1) + lane.boundary,
+        Together::Chain => chain_number(test, nodes, &first, processors),
+        Together::Link => {
+            let sends = lanes::degree(test, nodes, first.from).sends;
+            (first.from * sends + first.from_slot) * (test.phases - 1) + lane.boundary
+        }
         Together::Slot => slot,
+    }
+}
+
+/// Number of the chain that begins with the lane `first`.
+///
+/// Where every node sends to every other, the chains to the next nodes share a processor, then those to the nodes after them, as far as the
+/// processors divide a node's chains evenly: so each port, in both directions, depends on each processor as much as any other port does.
+/// With two nodes each must not compete with the other's chain to itself: that chain is as fast as the other's rate, so that any division of
+/// the processors between the two nodes would last.
+fn chain_number(test: &Test, nodes: usize, first: &Lane, processors: usize) -> usize {
+    let row = lanes::degree(test, nodes, first.from).sends;
+    let (turn, even) = match test.pattern {
+        Pattern::AllToAll | Pattern::Mesh => {
+            let distance = (first.to + nodes - first.from - 1) % nodes;
+            (
+                distance * test.streams + first.stream,
+                row - row % processors,
+            )
+        }
+        _ => (first.from_slot, 0),
+    };
+    if turn < even {
+        turn
+    } else {
+        first.from * (row - even) + turn - even
     }
 }
 
@@ -120,6 +157,46 @@ mod tests {
                 "{nodes} nodes: {counts:?}"
             );
         }
+    }
+
+    #[test]
+    fn every_port_depends_on_each_processor_as_much_as_any_other_port() {
+        for (nodes, processors) in [
+            (2, &[4, 7][..]),
+            (3, &[4, 7]),
+            (4, &[4, 7]),
+            (5, &[0, 1, 2, 3]),
+        ] {
+            let all = placed(nodes, 2, Pin::Auto, processors);
+            for port in [|lane: &Lane| lane.from, |lane: &Lane| lane.to] {
+                let shares = |node| {
+                    let between = all.iter().filter(|(lane, _)| lane.from != lane.to);
+                    let mut at: Vec<_> = between
+                        .filter(|(lane, _)| port(lane) == node)
+                        .map(|(_, at)| at[0])
+                        .collect();
+                    at.sort_unstable();
+                    at
+                };
+                assert!(
+                    (1..nodes).all(|node| shares(node) == shares(0)),
+                    "{nodes} nodes"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_ring_on_one_host_uses_all_processors() {
+        let mut all = assignment();
+        (all.run.labels, all.run.same_host) = (vec![String::new(); 4], vec![true; 4]);
+        (all.test.phases, all.test.pin, all.test.pattern) = (2, Pin::Auto, Pattern::Shift(1));
+        let mut at: Vec<_> = lanes::all(&all.test, 4)
+            .iter()
+            .map(|lane| processor_of(&all, lane, lane.from_slot, &[4, 7]).unwrap())
+            .collect();
+        at.sort_unstable();
+        assert_eq!(at, [4, 4, 7, 7]);
     }
 
     #[test]
