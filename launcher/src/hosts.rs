@@ -7,6 +7,7 @@ mod environment;
 mod expression;
 mod fold;
 mod hostfile;
+mod range;
 
 use std::collections::{BTreeMap, BTreeSet};
 
