@@ -736,7 +736,7 @@ fn texts_of_users() -> Vec<(String, String)> {
         }
     }
     let mut paths = vec![root().join("README.md"), root().join("src/cli/plan.toml")];
-    for folder in ["docs", "examples", "src/web/assets"] {
+    for folder in ["docs", "examples", "examples/kubernetes", "src/web/assets"] {
         let entries = fs::read_dir(root().join(folder)).expect("a readable folder");
         let entries = entries.map(|entry| entry.expect("a readable folder").path());
         paths.extend(entries.filter(|path| path.is_file())); // Not docs/dev.
