@@ -282,8 +282,8 @@ fn flags(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_option_that_is_named_exists() {
-    // Options of other programs: cargo, git, srun, iperf3 and the benchmarks.
-    const OTHERS: [&str; 10] = [
+    // Options of other programs: cargo, git, srun, kubectl, iperf3 and the benchmarks.
+    const OTHERS: [&str; 12] = [
         "--write",
         "--release",
         "--test",
@@ -294,21 +294,25 @@ fn every_option_that_is_named_exists() {
         "--cpu-bind",
         "--bench",
         "--workspace",
+        "--from-file",
+        "--token-file", // Of `pipebench join`.
     ];
     let known: BTreeSet<String> = commands()
         .iter()
         .flat_map(|command| flags(&help_of(command)))
         .collect();
     let mut texts = pages();
-    for entry in fs::read_dir(root().join("examples")).expect("examples/") {
-        let path = entry.expect("a readable folder").path();
+    let mut examples = Vec::new();
+    collect_paths(&root().join("examples"), &mut examples);
+    examples.retain(|path| Path::new(path).is_file());
+    for path in examples {
         let text: String = fs::read_to_string(&path)
             .expect("a readable file")
             .lines()
             .filter(|line| !line.starts_with("#SBATCH"))
             .collect::<Vec<_>>()
             .join("\n");
-        texts.push((path.display().to_string(), text));
+        texts.push((path, text));
     }
     let mut wrong = Vec::new();
     for (name, text) in texts {

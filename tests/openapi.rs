@@ -18,7 +18,7 @@ fn the_api_is_as_its_description_says() {
     let client = Path::new(env!("CARGO_TARGET_TMPDIR")).join("venv/bin/schemathesis");
     assert!(
         client.is_file(),
-        "{}: tests/run installs it (tests/openapi/requirements.txt)",
+        "{}: tests/run installs it (tests/requirements.txt)",
         client.display()
     );
     let output = Command::new(client)

@@ -742,7 +742,7 @@ fn texts_of_users() -> Vec<(String, String)> {
         "src/web/openapi.json",
     ];
     let mut paths: Vec<PathBuf> = single.map(|name| root().join(name)).to_vec();
-    for folder in ["docs", "examples", "src/web/assets"] {
+    for folder in ["docs", "examples", "examples/kubernetes", "src/web/assets"] {
         let entries = fs::read_dir(root().join(folder)).expect("a readable folder");
         let entries = entries.map(|entry| entry.expect("a readable folder").path());
         paths.extend(entries.filter(|path| path.is_file())); // Not docs/dev.

@@ -700,9 +700,17 @@ fn hosts_auto_takes_the_list_of_the_batch_system() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("nodes");
     fs::write(&file, "a1\na1\nb2\n").expect("written");
-    let slurm = ("SLURM_JOB_NODELIST", "n[1-3,7]".to_owned());
-    let pbs = ("PBS_NODEFILE", file.display().to_string());
-    for ((name, value), expected) in [(slurm, "4: n[1-3,7]"), (pbs, "2: a1,b2")] {
+    let rows = folder.path().join("rows");
+    fs::write(&rows, "a1 2 all.q@a1 UNDEFINED\nb2 1 all.q@b2 <NULL>\n").expect("written");
+    let (file, rows) = (file.display().to_string(), rows.display().to_string());
+    for (name, value, expected) in [
+        ("SLURM_JOB_NODELIST", "n[1-3,7]", "4: n[1-3,7]"),
+        ("PBS_NODEFILE", file.as_str(), "2: a1,b2"),
+        ("PE_HOSTFILE", rows.as_str(), "2: a1,b2"),
+        ("LSB_DJOB_HOSTFILE", file.as_str(), "2: a1,b2"),
+        ("LSB_MCPU_HOSTS", "a1 2 b2 1", "2: a1,b2"),
+        ("OAR_NODEFILE", file.as_str(), "2: a1,b2"),
+    ] {
         let mut command = Command::new(PIPEBENCH);
         command.env_remove("SLURM_JOB_NODELIST").env(name, value);
         let output = command

@@ -34,13 +34,16 @@ pub fn run(input: &[u8]) -> String {
             )
         }
     };
-    let variable = |name: &str| (name == "PBS_NODEFILE").then(|| "/file".to_owned());
-    let job = match hosts::from_environment(&variable, &|_| Ok(text.to_string())) {
-        Err(error) => explained(&error),
-        Ok(all) => {
-            sound(&all);
-            format!("job of {}", magnitude(all.len()))
+    let job = |variable: &str| {
+        let set = |name: &str| (name == variable).then(|| "/file".to_owned());
+        match hosts::from_environment(&set, &|_| Ok(text.to_string())) {
+            Err(error) => explained(&error),
+            Ok(job) => {
+                sound(&job.hosts);
+                format!("job of {}", magnitude(job.hosts.len()))
+            }
         }
     };
-    format!("{file}; {job}")
+    let (pbs, grid_engine) = (job("PBS_NODEFILE"), job("PE_HOSTFILE"));
+    format!("{file}; {pbs}; {grid_engine}")
 }

@@ -174,7 +174,25 @@ impl Route {
         report: &mut Report,
     ) -> Outcome {
         let config = match self {
-            Route::Command(shell) => return shell.attempt(plan, order, line, report),
+            Route::Command(shell) => {
+                let outcome = shell.attempt(plan, order, line, report);
+                return match (outcome, shell.hint()) {
+                    (
+                        Outcome::Early {
+                            ending,
+                            state: State::Answering,
+                            complaints,
+                            noise,
+                        },
+                        Some(hint),
+                    ) => {
+                        let words = ending.words();
+                        let error = early_error(&words, State::Answering, &complaints, &noise);
+                        Outcome::Failed(error.hint(hint))
+                    }
+                    (outcome, _) => outcome,
+                };
+            }
             Route::Ssh2(config) => config,
         };
         let (reason, own_error) = match secure::attempt(plan, config, order, line, report) {

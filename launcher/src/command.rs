@@ -90,6 +90,20 @@ impl RemoteShell {
         }
     }
 
+    /// The hint for a shell that ends before it answers: `exec` of a container tool closes the shell's
+    /// standard input, unless an option passes it on.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let words: Vec<_> = self
+            .words
+            .iter()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        let tool = exec_without_input(&words)?;
+        Some(format!(
+            "does the command of --rsh pass standard input on? {tool} exec needs -i"
+        ))
+    }
+
     /// Runs one session from its start to its end. Retries dropped connections until the connect
     /// deadline.
     pub(crate) fn attempt(
@@ -143,6 +157,26 @@ impl RemoteShell {
         let answer = (Stage::Connect, shared);
         plan.drive_shell(&mut carrier, order, answer, path, line, report)
     }
+}
+
+/// The container tool whose `exec` these words call without passing standard input on.
+fn exec_without_input(words: &[impl AsRef<str>]) -> Option<&'static str> {
+    const TOOLS: [&str; 3] = ["kubectl", "docker", "podman"];
+    /// Short options without a value, and `-c`, which can stand together with them: `-it`.
+    const SHORT: &str = "citq";
+    let mut words = words.iter().map(AsRef::<str>::as_ref);
+    let tool = words.find_map(|word: &str| {
+        let name = word.rsplit('/').next().unwrap_or_default();
+        TOOLS.into_iter().find(|tool| *tool == name)
+    })?;
+    words.find(|word| *word == "exec")?;
+    let passes = |word: &str| match word.strip_prefix('-') {
+        Some("-stdin" | "-stdin=true" | "-interactive" | "-interactive=true") => true,
+        Some(letters) => letters.contains('i') && letters.chars().all(|c| SHORT.contains(c)),
+        None => false,
+    };
+    let mut options = words.take_while(|word| *word != "--");
+    (!options.any(passes)).then_some(tool)
 }
 
 fn not_run(name: &str, error: &std::io::Error) -> LaunchError {
@@ -302,6 +336,29 @@ mod tests {
                 .err()
                 .unwrap();
             assert!(error.text.contains("is empty or has an open quote"));
+        }
+    }
+
+    #[test]
+    fn exec_of_a_container_tool_without_its_option_for_input_is_seen() {
+        for (text, tool) in [
+            ("kubectl exec %h --", Some("kubectl")),
+            (
+                "env A=b /opt/kubectl -n i exec %h -c main -t --",
+                Some("kubectl"),
+            ),
+            ("sudo docker exec %h", Some("docker")),
+            ("podman exec -u ann %h", Some("podman")),
+            ("kubectl exec -i %h --", None),
+            ("kubectl -n NS exec %h --stdin=true -c main --", None),
+            ("kubectl exec %h -ic main --", None),
+            ("docker exec --interactive %h", None),
+            ("podman exec -it %h", None),
+            ("ssh %h", None),
+            ("kubectl debug %h --", None),
+        ] {
+            let words: Vec<&str> = text.split(' ').chain(["/bin/sh", "-s"]).collect();
+            assert_eq!(exec_without_input(&words), tool, "{text}");
         }
     }
 

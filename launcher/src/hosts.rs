@@ -7,10 +7,11 @@ mod environment;
 mod expression;
 mod fold;
 mod hostfile;
+mod range;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use environment::{from_environment, in_job, is_further_task};
+pub use environment::{BatchSystem, Job, from_environment, in_job, is_further_task};
 pub use expression::{parse, parse_typed};
 pub use fold::fold;
 pub use hostfile::hostfile;
@@ -83,19 +84,24 @@ pub enum HostListError {
         /// The reason, with the key and the cure.
         reason: String,
     },
-    /// No job environment exists: neither variable is set.
+    /// No variable of a batch system is set.
     #[error(
-        "neither SLURM_JOB_NODELIST nor PBS_NODEFILE is set (name the hosts, or run inside a job)"
+        "this is no job of Slurm, PBS, Grid Engine, LSF, OAR or Flux (name the hosts, or run inside a job)"
     )]
     NoJob,
-    /// The job's file of nodes cannot be read.
-    #[error("cannot read PBS_NODEFILE {path}: {reason}")]
-    NodeFile {
-        /// The file.
-        path: String,
-        /// The error of the read.
+    /// The list of the job's hosts cannot be used.
+    #[error("no hosts from {place}: {reason}")]
+    Job {
+        /// The variable, with the file that it names.
+        place: String,
+        /// The error of the read, or the fault of the list.
         reason: String,
     },
+    /// A job of Flux.
+    #[error(
+        "Flux sets no variable with the hosts of a job (write --hosts \"$(flux hostlist local)\")"
+    )]
+    Flux,
 }
 
 /// Removes every entry whose name is in the host list `pattern`. Fails if `pattern` is bad, or names

@@ -9,6 +9,7 @@ mod tries;
 mod check;
 mod faults;
 mod keep_going;
+mod kubectl;
 mod latency;
 mod links;
 mod linktest;

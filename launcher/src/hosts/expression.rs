@@ -1,9 +1,11 @@
 //! The grammar of a host list: `n1,n2`, `n[01-16,18]`, `rack[1-2]n[1-63/2]`, `user@host:port`,
-//! `[::1]`, `local:3`.
+//! `[::1]`, `[fd00::[3-4]]:22`, `local:3`.
 //!
 //! A name can have several ranges, anywhere in it. Numbers keep the width of the range's first
-//! number. Does not read files (`hostfile.rs`) and does not fold (`fold.rs`).
+//! number. They are decimal in an IPv6 address, too, as for ClusterShell and Slurm: `fd00::[9-10]` is
+//! `fd00::9` and `fd00::10`. Read next: `range.rs`, and `fold.rs`, the inverse.
 
+use super::range::{Range, number};
 use super::{Host, HostListError, MAX_HOSTS};
 
 /// Limit of a host name's length, as in DNS.
@@ -64,6 +66,8 @@ fn entries(text: &str) -> Result<Vec<Entry<'_>>, HostListError> {
     let mut found = Vec::new();
     let mut begin: Option<(usize, usize)> = None;
     let mut depth = 0usize;
+    // True in the brackets of an IPv6 address, which can have ranges in brackets of their own.
+    let mut in_address = false;
     let mut column = 0;
     // True if a host stands between the last comma and here.
     let mut has_entry = false;
@@ -87,10 +91,11 @@ fn entries(text: &str) -> Result<Vec<Entry<'_>>, HostListError> {
         }
         let (from, entry_column) = *begin.get_or_insert((at, column));
         match c {
-            '[' if depth == 0 => depth = 1,
-            ']' if depth == 1 => depth = 0,
+            '[' if depth == 0 => (depth, in_address) = (1, false),
+            '[' if depth == 1 && in_address => depth = 2,
+            ']' if depth > 0 => depth -= 1,
             '[' | ']' => return Err(bracket(&text[from..], entry_column)),
-            _ => {}
+            _ => in_address |= depth == 1 && c == ':',
         }
     }
     match begin {
@@ -140,7 +145,7 @@ impl Entry<'_> {
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'))
         {
-            Some(address) if address.contains(':') => vec![address.to_owned()],
+            Some(address) if address.contains(':') => self.expand(address, room)?,
             _ => self.expand(name, room)?,
         };
         if names.len() > room {
@@ -193,12 +198,17 @@ impl Entry<'_> {
     /// Splits off the port after the only colon outside brackets. Two or more colons are an IPv6
     /// address without brackets.
     fn split_port<'a>(&self, place: &'a str) -> Result<(&'a str, Option<u16>), HostListError> {
-        let mut inside = false;
+        let mut depth = 0usize;
         let mut colons = place.char_indices().filter(|&(_, c)| {
-            inside = (inside || c == '[') && c != ']';
-            c == ':' && !inside
+            match c {
+                '[' => depth += 1,
+                ']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            c == ':' && depth == 0
         });
         let (Some((at, _)), None) = (colons.next(), colons.next()) else {
+            self.check_end(place)?;
             return Ok((place, None));
         };
         let (name, port) = (&place[..at], &place[at + 1..]);
@@ -209,6 +219,20 @@ impl Entry<'_> {
                 let reason = format!("bad port '{}' ({cure})", shown(port));
                 Err(self.bad(self.text, reason))
             }
+        }
+    }
+
+    /// Refuses `fd00::[3-4]:22`, which can end with a port or with a part of the address.
+    fn check_end(&self, place: &str) -> Result<(), HostListError> {
+        match place.rsplit_once("]:") {
+            Some((before, end)) if port_number(end).is_some() => {
+                let before = shown(before);
+                let reason = format!(
+                    "is {end} a port or a part of the address? write [{before}]]:{end} or [{before}]:{end}]"
+                );
+                Err(self.bad(self.text, reason))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -223,7 +247,8 @@ impl Entry<'_> {
         /// Ports below it are those of the system.
         const SYSTEM: u16 = 1024;
         let is_address = |text: &str| text.parse::<std::net::Ipv4Addr>().is_ok();
-        let is_name = !name.is_empty() && !name.starts_with("[:") && !is_address(name);
+        // Without its port, only an address in brackets has a colon.
+        let is_name = !name.is_empty() && !name.contains(':') && !is_address(name);
         match port {
             Some(port) if is_name && !has_user && port < SYSTEM && port != SSH => {
                 let name = shown(name);
@@ -322,14 +347,6 @@ pub(super) fn check_user(user: &str) -> Result<(), ()> {
     Ok(())
 }
 
-/// Parses a decimal number without sign. At most 18 digits, so that arithmetic does not overflow.
-pub(super) fn number(text: &str) -> Option<u64> {
-    const MAX_DIGITS: usize = 18;
-    let plain =
-        !text.is_empty() && text.len() <= MAX_DIGITS && text.bytes().all(|b| b.is_ascii_digit());
-    if plain { text.parse().ok() } else { None }
-}
-
 /// Parses the number of a port.
 pub(super) fn port_number(text: &str) -> Option<u16> {
     let port = u16::try_from(number(text)?).ok()?;
@@ -340,49 +357,6 @@ pub(super) fn port_number(text: &str) -> Option<u16> {
 pub(super) fn node_count(text: &str) -> Option<usize> {
     let count = usize::try_from(number(text)?).ok()?;
     (1..=MAX_HOSTS).contains(&count).then_some(count)
-}
-
-/// A range: `3`, `01-16` or `1-63/2`.
-struct Range {
-    first: u64,
-    last: u64,
-    step: u64,
-    width: usize,
-}
-
-impl Range {
-    fn parse(text: &str) -> Result<Range, &'static str> {
-        let (span, step) = match text.split_once('/') {
-            Some((span, step)) => (span, number(step).ok_or("the step is not a number")?),
-            None => (text, 1),
-        };
-        let (first, last) = span.split_once('-').unwrap_or((span, span));
-        let range = Range {
-            first: number(first).ok_or("the first is not a number")?,
-            last: number(last).ok_or("the last is not a number")?,
-            step,
-            width: first.len(),
-        };
-        if step == 0 {
-            return Err("the step is zero");
-        }
-        if range.last < range.first {
-            return Err("the last is smaller than the first");
-        }
-        if last.starts_with('0') && last.len() != first.len() {
-            return Err("first and last have different numbers of digits");
-        }
-        Ok(range)
-    }
-
-    fn count(&self) -> u64 {
-        (self.last - self.first) / self.step + 1
-    }
-
-    fn texts(&self) -> impl Iterator<Item = String> {
-        let (first, step, width) = (self.first, self.step, self.width);
-        (0..self.count()).map(move |at| format!("{:0width$}", first + at * step))
-    }
 }
 
 #[cfg(test)]
@@ -433,6 +407,50 @@ mod tests {
                 .iter()
                 .all(|host| host.port == Some(2277))
         );
+    }
+
+    #[test]
+    fn a_range_of_ipv6_addresses_is_read_with_and_without_brackets() {
+        assert_eq!(names("[fd00:77::[3-4]]"), ["fd00:77::3", "fd00:77::4"]);
+        assert_eq!(names("fd00:77::[3-4]"), ["fd00:77::3", "fd00:77::4"]);
+        assert_eq!(names("[fd00::[9-10]]"), ["fd00::9", "fd00::10"]);
+        assert_eq!(
+            names("[fe80::a[01,3]%eth0],n1"),
+            ["fe80::a01%eth0", "fe80::a3%eth0", "n1"]
+        );
+        assert_eq!(names("fd00:[1-2]::7,n1"), ["fd00:1::7", "fd00:2::7", "n1"]);
+        assert_eq!(names("[fd00:[1-2]::[3-4]]").len(), 4);
+        let hosts = parse("ann@[fd00:[1-2]::7]:443").unwrap();
+        assert!(
+            hosts
+                .iter()
+                .all(|host| host.port == Some(443) && host.user.is_some())
+        );
+        assert_eq!(hosts[1].name, "fd00:2::7");
+        let error = |text: &str| parse(text).unwrap_err().to_string();
+        assert_eq!(
+            error("fd00::[3-4]:22"),
+            "'fd00::[3-4]:22' at column 1: is 22 a port or a part of the address? write [fd00::[3-4]]:22 or [fd00::[3-4]:22]"
+        );
+        assert_eq!(names("[fd00::[3-4]:22]"), ["fd00::3:22", "fd00::4:22"]);
+        for (text, part) in [
+            (
+                "[fd00::[a-f]]",
+                "bad range 'a-f': the first is not a decimal number",
+            ),
+            (
+                "[fd00::[1-f]]",
+                "bad range '1-f': the last is not a decimal number",
+            ),
+            ("[fd00::[3-4]", "unmatched bracket"),
+            ("[fd00::[[3-4]]]", "unmatched bracket"),
+            ("n[[3-4]]", "unmatched bracket"),
+            ("n[1:[3-4]]", "bad range '1:[3-4'"),
+            ("[fd00::1]x[3-4]", "bad host name"),
+            ("[fd00::[3-4]]x", "bad range 'fd00::[3-4'"),
+        ] {
+            assert!(error(text).contains(part), "{text}: {}", error(text));
+        }
     }
 
     #[test]
@@ -513,6 +531,7 @@ mod tests {
         assert_eq!(port("ann@n1:443"), Some(443));
         assert_eq!(port("127.0.0.1:9"), Some(9));
         assert_eq!(port("n1:22"), Some(22));
+        assert_eq!(port("[fd00::1]:443"), Some(443));
     }
 
     #[test]
@@ -542,7 +561,7 @@ mod tests {
         }
 
         #[test]
-        fn nearly_valid_text_does_not_panic_and_stays_in_bounds(text in r"[a-c0-9\[\],/:@ -]{0,40}") {
+        fn nearly_valid_text_does_not_panic_and_stays_in_bounds(text in r"[a-c0-9\[\],/:@% -]{0,40}") {
             if let Ok(hosts) = parse(&text) {
                 prop_assert!(!hosts.is_empty() && hosts.len() <= MAX_HOSTS);
                 prop_assert!(hosts.iter().all(|host| !host.name.is_empty() && !host.name.starts_with('-')));

@@ -3,7 +3,7 @@
 //! The order is kept, so sorted names fold best. The result is a host list again. Read next:
 //! `expression.rs`, the inverse.
 
-use super::expression::number;
+use super::range::number;
 
 /// Folds neighbours whose names differ in one number only. Keeps leading zeros. Repeated `local`
 /// becomes `local:3`.
@@ -86,13 +86,13 @@ impl<'a> Group<'a> {
                 before,
                 after,
                 runs,
-            } => match &runs[..] {
+            } => bracketed(&match &runs[..] {
                 [run] if run.length == 1 => format!("{before}{}{after}", run.first),
                 _ => {
                     let inside: Vec<String> = runs.iter().map(Run::text).collect();
                     format!("{before}[{}]{after}", inside.join(","))
                 }
-            },
+            }),
         }
     }
 }
@@ -130,23 +130,26 @@ fn bracketed(name: &str) -> String {
 }
 
 /// Splits a name at the number by which it is counted: the last one of its first label
-/// (`n3.cluster1`), or the very last one of an address.
+/// (`n3.cluster1`), or the one at the end of an address, before its zone (`fe80::3%eth0`).
 fn split(name: &str) -> Option<(&str, &str, u64, &str)> {
-    if name.contains(':') {
-        return None;
-    }
-    let address = name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let label = if address {
-        name.len()
-    } else {
-        name.find('.').unwrap_or(name.len())
+    let is_ipv6 = name.contains(':');
+    let is_ipv4 = name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let end_of_label = match (is_ipv6, is_ipv4) {
+        (true, _) => name.find('%'),
+        (_, true) => None,
+        _ => name.find('.'),
     };
+    let label = end_of_label.unwrap_or(name.len());
     let end = name[..label].rfind(|c: char| c.is_ascii_digit())? + 1;
     let begin = name[..end]
         .rfind(|c: char| !c.is_ascii_digit())
         .map_or(0, |at| {
             at + name[at..].chars().next().map_or(1, char::len_utf8)
         });
+    // In brackets a range is read only after a colon.
+    if is_ipv6 && (end < label || !name[..begin].contains(':')) {
+        return None;
+    }
     let digits = &name[begin..end];
     Some((&name[..begin], digits, number(digits)?, &name[end..]))
 }
@@ -175,7 +178,9 @@ mod tests {
             "local:3,n1,local",
             "n[3-4].cluster1",
             "10.0.0.[1-9]",
-            "[::1],[::2]",
+            "[::1],[::a]",
+            "[::[1-2]]",
+            "[fd00:77::[3-4,10]],[fe80::a[1-2]%eth0]",
             "rack1n[1-8],rack2n[1-8]",
             "n[1,1]",
         ];
@@ -192,6 +197,11 @@ mod tests {
     proptest! {
         #[test]
         fn folding_is_undone_by_expanding(names in prop::collection::vec("[a-b]{0,2}[0-9]{1,3}(-[a-b]|\\.c[0-9])?", 1..40)) {
+            prop_assert_eq!(expand(&fold(&names)), names);
+        }
+
+        #[test]
+        fn folded_addresses_too(names in prop::collection::vec("fd00:[0-9a-f]{1,2}::[0-9a-f]{1,3}(%eth[01])?", 1..40)) {
             prop_assert_eq!(expand(&fold(&names)), names);
         }
 

@@ -9,8 +9,8 @@ pub(crate) struct HostWords {
     /// Hosts of the run: n1,n2,n3  n[01-16,18]  rack[1-2]n[1-8]  user@host:port  local:3  auto
     ///
     /// Use it for every run, unless --hostfile names the hosts. `local:3` is three nodes on this machine, without
-    /// SSH. `auto` takes the host list of a Slurm or PBS job ($SLURM_JOB_NODELIST, $PBS_NODEFILE). Repeat a name for
-    /// two nodes on it. Example: --hosts 'n[01-16]'
+    /// SSH. `auto` takes the hosts of the job of Slurm, PBS, Grid Engine, LSF or OAR in which pipebench runs. Repeat a
+    /// name for two nodes on it. Example: --hosts 'n[01-16]'
     #[arg(long = "hosts", value_name = "HOSTS")]
     pub list: Option<String>,
 

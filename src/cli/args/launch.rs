@@ -8,8 +8,9 @@ use std::path::PathBuf;
 pub(crate) struct Launch {
     /// Any remote-shell command instead of the built-in SSH; %h is the host, %p its port
     ///
-    /// Use it for `srun`, a jump host or a wrapper of the site. Without %h the host is appended. Example: --rsh 'ssh
-    /// -J gw' or --rsh 'srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h'
+    /// Use it for `srun`, `kubectl exec`, a jump host or a wrapper of the site. Without %h the host is appended.
+    /// Example: --rsh 'ssh -J gw', --rsh 'kubectl exec -i %h --' or --rsh 'srun --nodes=1 --ntasks=1 --overlap
+    /// --cpu-bind=none -w %h'
     #[arg(long, value_name = "CMD")]
     pub rsh: Option<String>,
 

@@ -60,9 +60,13 @@ fn named(words: &HostWords) -> Result<Vec<Host>, UsageError> {
     }
     match (words.list.as_deref(), words.file.as_deref()) {
         (Some("auto"), _) => {
-            let read = |path: &str| bounded::given(Path::new(path), bounded::TEXT_BYTES);
-            hosts::from_environment(&variable, &read)
-                .map_err(|error| UsageError::of("--hosts auto", error))
+            let read = |path: &str| {
+                bounded::given(Path::new(path), bounded::TEXT_BYTES)
+                    .map_err(|error| std::io::Error::other(crate::sys::why(&error)))
+            };
+            let job = hosts::from_environment(&variable, &read)
+                .map_err(|error| UsageError::of("--hosts auto", error))?;
+            Ok(job.hosts)
         }
         (Some(list), _) => {
             hosts::parse_typed(list).map_err(|error| UsageError::of("--hosts", error))

@@ -130,7 +130,8 @@ impl Names {
 
     /// The beginning of a text, if it is replaced. Addresses come first: a part of one can be a known name.
     fn found(&mut self, text: &str) -> Option<Found> {
-        self.address(text)
+        self.address_range(text)
+            .or_else(|| self.address(text))
             .or_else(|| phrase(text))
             .or_else(|| self.folded(text))
             .or_else(|| self.user(text))
@@ -138,6 +139,22 @@ impl Names {
             .or_else(|| unknown_host(text))
             .or_else(|| path(text))
             .or_else(|| fingerprint(text))
+    }
+
+    /// IPv6 addresses with a range, as in `[fd00::[3-4]]`, also before a port.
+    fn address_range(&mut self, text: &str) -> Option<Found> {
+        let part = run(text, |letter| {
+            letter.is_ascii_hexdigit() || ".:[],-/".contains(letter)
+        });
+        let bracket = part.rfind(']').filter(|_| part.contains(':'))?;
+        [&part[..=bracket], part].into_iter().find_map(|text| {
+            let hosts = launcher::hosts::parse(text).ok()?.into_iter();
+            let old: Option<Vec<Ipv6Addr>> = hosts.map(|host| host.name.parse().ok()).collect();
+            // A single address may be one with brackets alone.
+            let old = old.filter(|old| old.len() > 1)?.into_iter();
+            let new = old.map(|address| self.address_for(IpAddr::V6(address)).to_string());
+            Some((text.len(), fold(&new.collect::<Vec<_>>())))
+        })
     }
 
     /// An IP address, also before a port, or a hardware address.
@@ -364,6 +381,11 @@ mod tests {
                 "local[1-3], cpu[0-7], [1-2], [x]",
             ),
             ("10.0.0.[1-2]", "198.18.0.[1-2]"),
+            (
+                "[fd00::[7-8]]:22, fd00:1:2:3:4:5:6:[1-2]: timed out",
+                "[2001:db8::[1-2]]:22, [2001:db8::[3-4]]: timed out",
+            ),
+            ("fd00:[1-2]::7", "[2001:db8::[1-2]]"),
         ] {
             assert_eq!(names().text(old), new);
         }
