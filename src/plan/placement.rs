@@ -5,7 +5,7 @@
 //! link belong together. docs/dev/performance.md has the measurements.
 
 use super::lanes::{self, Lane};
-use super::{Assignment, Pattern, Pin, Relay, Test};
+use super::{Assignment, Datapath, Pattern, Pin, Relay, Test};
 
 /// Group of link ends that stays on one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,24 +92,24 @@ fn number_of(
 ///
 /// Where every node sends to every other, the chains to the next nodes share a processor, then those to the nodes after them, as far as the
 /// processors divide a node's chains evenly: so each port, in both directions, depends on each processor as much as any other port does.
-/// With two nodes each must not compete with the other's chain to itself: that chain is as fast as the other's rate, so that any division of
-/// the processors between the two nodes would last.
+///
+/// Chains of nodes to themselves come last, and may have a processor of their own if blocks are copied: they take as long as the others then.
+/// Without copies they take less, but are never faster than the others of their node: a processor with nothing else would be idle in part.
 fn chain_number(test: &Test, nodes: usize, first: &Lane, processors: usize) -> usize {
-    let row = lanes::degree(test, nodes, first.from).sends;
-    let (turn, even) = match test.pattern {
-        Pattern::AllToAll | Pattern::Mesh => {
-            let distance = (first.to + nodes - first.from - 1) % nodes;
-            (
-                distance * test.streams + first.stream,
-                row - row % processors,
-            )
-        }
-        _ => (first.from_slot, 0),
-    };
-    if turn < even {
+    if !matches!(test.pattern, Pattern::AllToAll | Pattern::Mesh) {
+        return first.from * lanes::degree(test, nodes, first.from).sends + first.from_slot;
+    }
+    let itself = test.pattern == Pattern::AllToAll && test.datapath == Datapath::Copy;
+    let row = if itself { nodes } else { nodes - 1 } * test.streams;
+    let rest = row % processors;
+    let distance = (first.to + nodes - first.from - 1) % nodes;
+    let turn = distance * test.streams + first.stream;
+    if turn < row - rest {
         turn
+    } else if turn < row {
+        first.from * rest + turn - (row - rest)
     } else {
-        first.from * (row - even) + turn - even
+        nodes * rest + first.from * test.streams + first.stream
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         ] {
             let all = placed(nodes, 2, Pin::Auto, processors);
             for port in [|lane: &Lane| lane.from, |lane: &Lane| lane.to] {
-                let shares = |node| {
+                let of = |node| {
                     let between = all.iter().filter(|(lane, _)| lane.from != lane.to);
                     let mut at: Vec<_> = between
                         .filter(|(lane, _)| port(lane) == node)
@@ -178,11 +178,24 @@ mod tests {
                     at.sort_unstable();
                     at
                 };
-                assert!(
-                    (1..nodes).all(|node| shares(node) == shares(0)),
-                    "{nodes} nodes"
-                );
+                assert!((1..nodes).all(|node| of(node) == of(0)), "{nodes} nodes");
             }
+        }
+    }
+
+    #[test]
+    fn two_nodes_share_a_processor_evenly_unless_the_other_would_be_idle_in_part() {
+        let mut all = assignment();
+        (all.run.labels, all.run.same_host) = (vec![String::new(); 2], vec![true; 2]);
+        (all.test.phases, all.test.pin) = (2, Pin::Auto);
+        for lane in lanes::all(&all.test, 2) {
+            let mut number = |datapath| {
+                all.test.datapath = datapath;
+                processor_of(&all, &lane, lane.from_slot, &[0, 1])
+            };
+            let itself = usize::from(lane.from == lane.to);
+            assert_eq!(number(Datapath::Copy), Some(itself), "{lane:?}");
+            assert_eq!(number(Datapath::Zerocopy), Some(lane.from), "{lane:?}");
         }
     }
 
