@@ -17,7 +17,7 @@ impl RunState<'_> {
         }
         self.tests_began_ns = clock::monotonic_ns();
         while number < self.plan.tests().len() || self.looks_again() {
-            if !self.is_possible(number)? {
+            if !self.is_possible(number, &mut None)? {
                 continue;
             }
             if let Some(late) = self.is_too_late(number) {

@@ -1,5 +1,6 @@
 //! The tests of a run: the planned ones without those that cannot run, and those that the judge asks for.
 
+use crate::judge::view::View;
 use crate::judge::{ask, verdict};
 use crate::plan::{Bound, Pattern, Purpose, Test, lanes};
 use crate::record::{Measured, Trouble, TroubleKind};
@@ -129,26 +130,34 @@ impl RunState<'_> {
     /// Removes the tests after number `first` that cannot run. The observers learn the plan without them: what is measured is known by the number
     /// of its test.
     pub(super) fn leave_out_impossible(&mut self, first: usize) -> Result<(), Halt> {
-        let mut number = first + 1;
+        let (mut number, mut ports) = (first + 1, None);
         while number < self.plan.tests().len() {
-            if self.is_possible(number)? {
+            if self.is_possible(number, &mut ports)? {
                 number += 1;
             }
         }
-        self.choose_ports(first)
+        self.choose_ports(first).map(|_| ())
     }
 
-    /// Sets the rate limits of a test's links, if it needs any. Returns false if the test cannot run; it is then removed from the plan.
-    pub(super) fn is_possible(&mut self, number: usize) -> Result<bool, Halt> {
+    /// Sets the rate limits of a test's links, if it needs any. Returns false if the test cannot run; it is then removed from the plan. `ports` has
+    /// the ports of the tests before it, if they are known: most tests use the same.
+    pub(super) fn is_possible(
+        &mut self,
+        number: usize,
+        ports: &mut Option<View>,
+    ) -> Result<bool, Halt> {
         let test = &self.plan.tests()[number];
         let loss = test.purpose == Purpose::Loss;
         let hol = test.pattern == Pattern::Hol && test.sockets.rate_bits_per_s.is_none();
         if !test.paces.is_empty() || !(loss || hol) {
             return Ok(true);
         }
-        self.choose_ports(number)?;
+        if self.choose_ports(number)? {
+            *ports = None;
+        }
+        let ports = ports.get_or_insert_with(|| View::unmeasured(&self.plan, &self.hosts));
         let test = &self.plan.tests()[number];
-        match ask::paces(&self.plan, &self.hosts, test) {
+        match ask::paces(ports, &self.plan, &self.hosts, test) {
             Some(paces) => {
                 self.plan.tests_mut()[number].paces = paces;
                 Ok(true)

@@ -55,13 +55,16 @@ pub fn from_reports(
 ) -> TestRecord {
     let test = &plan.tests()[number];
     let views: Vec<Option<View<'_>>> = reports.iter().map(|report| report.map(View::new)).collect();
+    let rate_of = test.rates();
     let links: Vec<LinkRecord> = lanes::all(test, plan.nodes.len())
         .into_iter()
-        .map(|lane| link(test, hosts, &views, lane))
+        .map(|lane| link(test, hosts, &views, &rate_of, lane))
         .collect();
-    let node =
-        |(node, view): (usize, &Option<View<'_>>)| Some(node_record(node, view.as_ref()?, &links));
-    let nodes = views.iter().enumerate().map(node).collect();
+    let of_node = |view: &Option<View<'_>>| view.as_ref().map(node_record);
+    let mut nodes: Vec<Option<NodeRecord>> = views.iter().map(of_node).collect();
+    for link in &links {
+        add_link(&mut nodes, &views, link);
+    }
     let timed = test.bound.times_ns();
     let span_ns = span(reports, after);
     let run_ns = span_ns.unwrap_or(0);
@@ -178,7 +181,13 @@ impl<'report> View<'report> {
     }
 }
 
-fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lane) -> LinkRecord {
+fn link(
+    test: &Test,
+    hosts: &[HostRecord],
+    views: &[Option<View<'_>>],
+    rate_of: &dyn Fn(&Lane) -> Option<u64>,
+    lane: Lane,
+) -> LinkRecord {
     let find = |node: usize, role, slot| {
         let view = views[node].as_ref()?;
         let index = view.index(role, lane.boundary, slot)?;
@@ -220,8 +229,7 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
         waiting_for_slot: share(waits.waiting_for_slot_ns, interval_ns),
         window_limited: passed_us(|info| info.window_limited_us).unwrap_or(0.0),
         busy: passed_us(|info| info.busy_us).filter(|busy| *busy > 0.0),
-        of_rate_limit: test
-            .rate_of(&lane)
+        of_rate_limit: rate_of(&lane)
             .map(|limit| gbit_per_s(interval_bytes, interval_ns) * 1e9 / limit as f64),
     };
     let kind = kind_of(test.transport, &lane);
@@ -250,7 +258,8 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
     }
 }
 
-fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord {
+/// Results of a node, without those of its links.
+fn node_record(view: &View<'_>) -> NodeRecord {
     let report = view.report;
     let mut record = NodeRecord {
         ring_to_ring_ns: report
@@ -270,29 +279,6 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         backlog_drops: report.backlog_drops[1].saturating_sub(report.backlog_drops[0]),
         strangers: report.strangers,
     };
-    for link in links {
-        if link.lane.from == node {
-            let index = view.index(EndRole::Sender, link.lane.boundary, link.lane.from_slot);
-            let counted = index.map(|index| view.counted(index)).unwrap_or_default();
-            if link.crosses_switch {
-                add(&mut record.retransmits, link.retransmits());
-                add(&mut record.sent_bytes, counted.bytes);
-            }
-            add(&mut record.cpu.senders_ns, counted.cpu_ns);
-            add(&mut record.run_delay_ns, counted.run_delay_ns);
-        }
-        if link.lane.to == node {
-            let index = view.index(EndRole::Receiver, link.lane.boundary, link.lane.to_slot);
-            let counted = index.map(|index| view.counted(index)).unwrap_or_default();
-            add(&mut record.cpu.receivers_ns, counted.cpu_ns);
-            add(&mut record.run_delay_ns, counted.run_delay_ns);
-            if link.crosses_switch {
-                add(&mut record.received_bytes, link.interval_bytes);
-            } else {
-                add(&mut record.same_host_bytes, link.interval_bytes);
-            }
-        }
-    }
     if let Some((first, last)) = view.edges() {
         record.cpu.phases_ns = last.phases_cpu_ns.saturating_sub(first.phases_cpu_ns);
         record.cpu.node_ns = last.node_cpu_ns.saturating_sub(first.node_cpu_ns);
@@ -302,6 +288,35 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         record.serving_core = usage::busiest_serving(&before, &after, &seen);
     }
     record
+}
+
+/// Adds a link to the results of the nodes at its ends. A search of all links for each node would take hours with a thousand nodes.
+fn add_link(nodes: &mut [Option<NodeRecord>], views: &[Option<View<'_>>], link: &LinkRecord) {
+    let lane = &link.lane;
+    let counted = |node: usize, role, slot| {
+        let view = views[node].as_ref()?;
+        let index = view.index(role, lane.boundary, slot)?;
+        Some(view.counted(index))
+    };
+    if let Some(record) = &mut nodes[lane.from] {
+        let sent = counted(lane.from, EndRole::Sender, lane.from_slot).unwrap_or_default();
+        if link.crosses_switch {
+            add(&mut record.retransmits, link.retransmits());
+            add(&mut record.sent_bytes, sent.bytes);
+        }
+        add(&mut record.cpu.senders_ns, sent.cpu_ns);
+        add(&mut record.run_delay_ns, sent.run_delay_ns);
+    }
+    if let Some(record) = &mut nodes[lane.to] {
+        let got = counted(lane.to, EndRole::Receiver, lane.to_slot).unwrap_or_default();
+        add(&mut record.cpu.receivers_ns, got.cpu_ns);
+        add(&mut record.run_delay_ns, got.run_delay_ns);
+        let received = match link.crosses_switch {
+            true => &mut record.received_bytes,
+            false => &mut record.same_host_bytes,
+        };
+        add(received, link.interval_bytes);
+    }
 }
 
 /// True if a lane goes from one host to another.
@@ -479,23 +494,67 @@ mod tests {
         }
     }
 
+    /// Report of one of the two nodes of a record, with all its link ends.
+    fn of_node(own: &Record, node: usize) -> NodeReport {
+        let lanes = lanes::all(&own.plan.tests()[0], 2).into_iter();
+        let ends = lanes.flat_map(|lane| {
+            let from =
+                (lane.from == node).then_some((EndRole::Sender, lane.boundary, lane.from_slot));
+            let to = (lane.to == node).then_some((EndRole::Receiver, lane.boundary, lane.to_slot));
+            from.into_iter().chain(to)
+        });
+        report(&ends.collect::<Vec<_>>())
+    }
+
+    /// Symptom: with 1,000 nodes, the links of all nodes were searched once for each node.
+    #[test]
+    fn a_node_has_the_sums_of_its_own_links_and_of_no_others() {
+        let text = include_str!("../../tests/golden/two-hosts/record.json");
+        let own: Record = serde_json::from_str(text).unwrap();
+        let mut reports = [0, 1].map(|node| of_node(&own, node));
+        let mut bytes = 1;
+        for count in reports.iter_mut().flat_map(|one| &mut one.edges[1].ends) {
+            (count.bytes, count.cpu_ns) = (bytes, 1);
+            bytes *= 2;
+        }
+        let both = [Some(&reports[0]), Some(&reports[1])];
+        let offsets = [Offset::default(); 2];
+        let made = from_reports(
+            &own.plan,
+            0,
+            &own.hosts,
+            &both,
+            &|_| false,
+            &offsets,
+            &offsets,
+        );
+        for (number, node) in made.nodes.iter().enumerate() {
+            let node = node.as_ref().unwrap();
+            let into = |crosses: bool| {
+                let into = made.links.iter().filter(move |link| link.lane.to == number);
+                let into = into.filter(move |link| link.crosses_switch == crosses);
+                sum(into.map(|link| link.interval_bytes))
+            };
+            assert_eq!(
+                (node.received_bytes, node.same_host_bytes),
+                (into(true), into(false))
+            );
+            let out = made.links.iter().filter(|link| link.lane.from == number);
+            assert_eq!(node.cpu.senders_ns, out.clone().count() as u64);
+            let crossing = out.filter(|link| link.crosses_switch);
+            assert_eq!(node.retransmits, sum(crossing.map(LinkRecord::retransmits)));
+        }
+        assert_ne!(
+            made.nodes[0].as_ref().unwrap().received_bytes,
+            made.nodes[1].as_ref().unwrap().received_bytes
+        );
+    }
+
     #[test]
     fn counters_of_a_node_that_are_too_large_to_be_added_do_not_end_the_launching_side() {
         let text = include_str!("../../tests/golden/two-hosts/record.json");
         let own: Record = serde_json::from_str(text).unwrap();
-        let test = &own.plan.tests()[0];
-        let of_node = |node: usize| {
-            let lanes = lanes::all(test, 2).into_iter();
-            let ends = lanes.flat_map(|lane| {
-                let from =
-                    (lane.from == node).then_some((EndRole::Sender, lane.boundary, lane.from_slot));
-                let to =
-                    (lane.to == node).then_some((EndRole::Receiver, lane.boundary, lane.to_slot));
-                from.into_iter().chain(to)
-            });
-            report(&ends.collect::<Vec<_>>())
-        };
-        let (first, second) = (of_node(0), of_node(1));
+        let (first, second) = (of_node(&own, 0), of_node(&own, 1));
         let far = Offset {
             offset_ns: i64::MIN,
             uncertainty_ns: u64::MAX,

@@ -31,6 +31,7 @@ pub(crate) fn run(
         observer,
         options: conditions.options.clone(),
         hosts: Vec::new(),
+        chosen: None,
         first: outcome.tests().len(),
         outcome,
         plan,

@@ -1,7 +1,7 @@
 //! State of a run while it is conducted.
 
 use crate::judge::confirm::Request;
-use crate::plan::RunPlan;
+use crate::plan::{DataNetwork, RunPlan};
 use crate::record::{HostRecord, Missing, Outcome, TestRecord, Trouble, TroubleKind};
 
 use super::conditions::Conditions;
@@ -36,6 +36,8 @@ pub(super) struct RunState<'a> {
     /// Options in effect, as far as they are settled.
     pub(super) options: Vec<(String, String)>,
     pub(super) hosts: Vec<HostRecord>,
+    /// Network and number of rails for which the data addresses of the hosts were chosen.
+    pub(super) chosen: Option<(DataNetwork, usize)>,
     /// Index of the first test to run; earlier ones were taken over.
     pub(super) first: usize,
     /// Results so far.

@@ -63,17 +63,17 @@ impl RunState<'_> {
         if self.hosts.iter().any(|host| host.rails.is_empty()) {
             // The number of connections depends on the chosen port. A failure here occurs again in `set_up`, which reports it.
             match self.choose_ports(number) {
-                Ok(()) | Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
-        let on_host = |first| {
-            let same = |host: &&HostRecord| host.host_index == first;
-            self.hosts.iter().filter(same).count()
-        };
+        let mut on_host = vec![0; self.hosts.len()];
+        for host in &self.hosts {
+            on_host[host.host_index] += 1;
+        }
         let capacities: Vec<Capacity> = first_nodes(&self.hosts)
             .map(|(node, host)| Capacity {
                 name: host.facts.hostname.clone(),
-                nodes: on_host(node),
+                nodes: on_host[node],
                 processors: Some(host.facts.cores),
                 memory_bytes: host.facts.spare_memory_bytes,
                 flows: flows_of(host),
@@ -138,8 +138,8 @@ impl RunState<'_> {
         self.sessions.measure_offsets()
     }
 
-    /// Chooses the data address of each rail of each node.
-    pub(super) fn choose_ports(&mut self, number: usize) -> Result<(), Halt> {
+    /// Chooses the data address of each rail of each node. Returns false if they are chosen already.
+    pub(super) fn choose_ports(&mut self, number: usize) -> Result<bool, Halt> {
         let test = &self.plan.tests()[number];
         self.choose_addresses(&test.network.clone(), test.rails)
     }
@@ -148,13 +148,21 @@ impl RunState<'_> {
         &mut self,
         network: &DataNetwork,
         rails: usize,
-    ) -> Result<(), Halt> {
+    ) -> Result<bool, Halt> {
+        let wanted = Some((network.clone(), rails));
+        // New records of hosts have no addresses.
+        let are_chosen = self.hosts.iter().all(|host| !host.rails.is_empty());
+        if are_chosen && self.chosen == wanted {
+            return Ok(false);
+        }
         let seen = self.sessions.seen_hosts();
         let chosen = addresses::choose(&self.plan.nodes, network, rails, &seen)?;
         for (host, rails) in self.hosts.iter_mut().zip(chosen) {
             host.rails = rails;
         }
-        self.name_places()
+        self.name_places()?;
+        self.chosen = wanted;
+        Ok(true)
     }
 
     /// A node's membership of this run; `names` are the digits in the names of Unix sockets.

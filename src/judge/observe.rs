@@ -50,9 +50,10 @@ impl View {
             basis: Basis::Ordered,
             ..Self::default()
         };
+        let nodes = host::nodes_of_hosts(hosts);
         for (node, _) in first_nodes(hosts) {
             for rail in 0..rails {
-                view.add_port(plan, hosts, node, rail);
+                view.add_port(plan, hosts, &nodes[node], rail);
             }
         }
         view
@@ -79,9 +80,10 @@ impl View {
         tests: &[TestRecord],
     ) {
         let run: Vec<usize> = tests.iter().map(|test| test.test).collect();
+        let nodes = host::nodes_of_hosts(hosts);
         for test in tests {
             let planned = &all[test.test];
-            self.mark_gone(hosts, test);
+            self.mark_gone(&nodes, test);
             self.count(hosts, test);
             let tells = planned.coupling == Coupling::Block && planned.purpose != Purpose::Check;
             if test.complete && tells && is_whole(test) {
@@ -93,7 +95,7 @@ impl View {
                         self.unfit.insert(test.test, unfit);
                     }
                     None => {
-                        self.add_test(plan, hosts, planned, test);
+                        self.add_test(plan, hosts, &nodes, planned, test);
                         self.repeats.extend(repeats);
                     }
                 }
@@ -116,15 +118,17 @@ impl View {
     }
 
     /// Marks hosts as lost that have a node without a report.
-    fn mark_gone(&mut self, hosts: &[HostRecord], test: &TestRecord) {
+    fn mark_gone(&mut self, nodes: &[Vec<usize>], test: &TestRecord) {
         for (number, port) in self.ports.iter().enumerate() {
-            let nodes = host::nodes_of(hosts, port.node);
-            let gone = nodes.iter().any(|node| test.nodes[*node].is_none());
+            let mut nodes = nodes[port.node].iter();
+            let gone = nodes.any(|node| test.nodes[*node].is_none());
             self.fabric.ports[number].gone |= gone;
         }
     }
 
-    fn add_port(&mut self, plan: &RunPlan, hosts: &[HostRecord], node: usize, rail: usize) {
+    /// Adds a port of the host with these nodes.
+    fn add_port(&mut self, plan: &RunPlan, hosts: &[HostRecord], nodes: &[usize], rail: usize) {
+        let node = nodes[0];
         let host = &hosts[node];
         let speed = speed_of(plan, host, node, rail);
         self.basis = match (self.basis, speed) {
@@ -144,7 +148,7 @@ impl View {
         let asked = asked.map_or(u32::MAX, |mss| mss.saturating_add(headers));
         let mtu_bytes = interface.map_or(1500, |one| one.mtu_bytes).min(asked);
         self.ports.push(PortView {
-            label: record::port_label(plan, hosts, &host::nodes_of(hosts, node), rail),
+            label: record::port_label(plan, hosts, nodes, rail),
             node,
             rail,
             speed_bits_per_s,
@@ -174,7 +178,14 @@ impl View {
         });
     }
 
-    fn add_test(&mut self, plan: &RunPlan, hosts: &[HostRecord], test: &Test, record: &TestRecord) {
+    fn add_test(
+        &mut self,
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        nodes: &[Vec<usize>],
+        test: &Test,
+        record: &TestRecord,
+    ) {
         // A lookup for each lane would take long with 65,000 of them.
         let ports_of = |node: usize| {
             let rails = 0..test.rails.max(1);
@@ -236,7 +247,7 @@ impl View {
         observation.links = seen.into_values().collect();
         observation.capacities = self.capacities(&acks_per_s);
         (observation.flows, observation.pairs) = self.flows(plan, hosts, test, &ends);
-        self.add_limits(hosts, test, record, &mut observation);
+        self.add_limits(hosts, nodes, test, record, &mut observation);
         observation.frames = self.frames(hosts, record);
         let seen = observation.seen(&self.fabric);
         if let Some(unfit) = unfit::too_fast(self, hosts, record, &seen) {
@@ -244,7 +255,7 @@ impl View {
             return;
         }
         self.add_foreign(plan, hosts, record, &seen, &mut observation);
-        let series = Series::of(&self.ports, hosts, test, record);
+        let series = Series::of(&self.ports, hosts, nodes, test, record);
         if let Some((worst, stretch)) = series.and_then(|all| all.worst(&self.fabric, &observation))
         {
             self.stretches.insert(record.test, stretch);
@@ -322,6 +333,7 @@ impl View {
         for lane in (1..test.phases - 1).flat_map(|at| lanes::of_boundary(test, nodes, at)) {
             next.insert((lane.boundary, lane.from, lane.from_slot), lane);
         }
+        let rate_of = test.rates();
         // Chains with the same route form one flow with more connections.
         let mut flows: BTreeMap<Way, (f64, f64)> = BTreeMap::new();
         for first in lanes::of_boundary(test, nodes, 0) {
@@ -332,7 +344,7 @@ impl View {
                     let (from, to) = ends(&lane);
                     pair = pair.or(Some((from, to)));
                     route.extend(self.fabric.way(from, to));
-                    let most = test.rate_of(&lane);
+                    let most = rate_of(&lane);
                     cap = cap.min(most.map_or(f64::INFINITY, |rate| rate as f64));
                 }
                 let Some(onward) = next.get(&(lane.boundary + 1, lane.to, lane.to_slot)) else {
@@ -355,22 +367,24 @@ impl View {
     fn add_limits(
         &mut self,
         hosts: &[HostRecord],
+        nodes: &[Vec<usize>],
         test: &Test,
         record: &TestRecord,
         observation: &mut Observation,
     ) {
+        let links = host::links_of_nodes(record);
         observation.host_limited = vec![false; hosts.len()];
         observation.waiting = vec![0.0; hosts.len()];
         for port in &self.ports {
             let first = port.node;
-            let nodes = host::nodes_of(hosts, first);
-            observation.waiting[first] = host::waiting(record, &nodes);
+            let nodes = &nodes[first];
+            observation.waiting[first] = host::waiting(record, nodes, &links);
             let limit = port
                 .slot_limit
                 .clone()
                 .or_else(|| host::port_limit(record, first, port.interface(hosts)))
-                .or_else(|| host::limit(record, &nodes))
-                .or_else(|| host::receive_limit(record, test.phases, &nodes));
+                .or_else(|| host::limit(record, nodes))
+                .or_else(|| host::receive_limit(test.phases, nodes, &links));
             if let Some(limit) = limit {
                 observation.host_limited[first] = true;
                 self.limits.insert((record.test, first), limit);

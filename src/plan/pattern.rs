@@ -116,6 +116,21 @@ impl Pattern {
         }
     }
 
+    /// For each node, true if another node sends to it.
+    pub fn receivers(&self, nodes: usize) -> Vec<bool> {
+        match self {
+            Self::AllToAll | Self::Mesh => vec![nodes > 1; nodes],
+            Self::Links(links) => {
+                let mut receives = vec![false; nodes];
+                links.iter().for_each(|(_, to)| receives[*to] = true);
+                receives
+            }
+            _ => (0..nodes)
+                .map(|node| !self.sources(nodes, node).is_empty())
+                .collect(),
+        }
+    }
+
     /// Position of `to` among the targets of `from`.
     pub fn place_of_target(&self, nodes: usize, from: usize, to: usize) -> usize {
         match self {
@@ -323,6 +338,9 @@ pub(crate) mod tests {
             };
             let even = (0..nodes).all(|node| count(node).0 == count(node).1);
             prop_assert!(!pattern.is_even(nodes) || even);
+            let loaded = |node: usize| sent.iter().any(|(from, to)| *to == node && *from != node);
+            let loaded: Vec<bool> = (0..nodes).map(loaded).collect();
+            prop_assert_eq!(pattern.receivers(nodes), loaded);
             let only_all_to_all = sent.iter().all(|(from, to)| from != to);
             prop_assert!(only_all_to_all || pattern == Pattern::AllToAll);
         }

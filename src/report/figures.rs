@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::plan::Test;
 use crate::record::{
     HeldBy, LinkRecord, Missing, NodeRecord, Record, Second, TestRecord, port_label,
 };
@@ -81,33 +82,27 @@ impl Figures {
     /// Computes the figures of a test.
     pub fn of(record: &Record, test: &TestRecord) -> Self {
         let crosses_switch = test.links.iter().any(|link| link.crosses_switch);
-        let limiting = limiting(test);
-        let counts = |link: &&LinkRecord| counted(link, crosses_switch);
-        let rails = record.plan.tests()[test.test].rails.max(1);
+        let plan = &record.plan.tests()[test.test];
+        let rails = plan.rails.max(1);
         let of_hosts = groups(record, crosses_switch).into_iter();
         let of_hosts = of_hosts.filter(|nodes| !was_lost_before(record, test, nodes));
-        let ports: Vec<Port> = of_hosts
-            .flat_map(|nodes| (0..rails).map(move |rail| (nodes.clone(), rail)))
-            .map(|(nodes, rail)| {
-                let plan = &record.plan.tests()[test.test];
-                let here = |link: &LinkRecord, node: usize| {
-                    nodes.contains(&node) && plan.rail_of(link.lane.stream) == rail
-                };
-                let mine = |end: fn(&LinkRecord) -> usize| {
-                    let counted = test.links.iter().filter(counts);
-                    counted.filter(move |link| here(link, end(link)))
-                };
-                let limited = |end: fn(&LinkRecord) -> usize| {
-                    let mine = limiting.iter().filter(|link| here(link, end(link)));
-                    mine.count()
-                };
-                let again = test
-                    .links
-                    .iter()
-                    .filter(|link| link.crosses_switch && here(link, link.lane.from));
-                let again = units::sum(again.map(LinkRecord::retransmits));
-                let from = |link: &LinkRecord| link.lane.from;
-                let to = |link: &LinkRecord| link.lane.to;
+        let of_hosts: Vec<Vec<usize>> = of_hosts.collect();
+        let links = PortLinks::of(test, plan, &of_hosts, crosses_switch);
+        let some_limit = !limiting(test).is_empty();
+        let limited = |links: &[&LinkRecord]| {
+            let limiting = links.iter().filter(|link| link.held_by == HeldBy::Limiting);
+            if some_limit { limiting.count() } else { 0 }
+        };
+        let rate =
+            |links: &[&LinkRecord]| -> f64 { links.iter().map(|link| test.rate_of(link)).sum() };
+        let ports = of_hosts
+            .iter()
+            .flat_map(|nodes| (0..rails).map(move |rail| (nodes, rail)));
+        let ports: Vec<Port> = ports
+            .zip(&links)
+            .map(|((nodes, rail), links)| {
+                let crossing = links.out.iter().filter(|link| link.crosses_switch);
+                let again = units::sum(crossing.map(|link| link.retransmits()));
                 let measured: Option<Vec<&NodeRecord>> = nodes
                     .iter()
                     .map(|node| test.nodes[*node].as_ref())
@@ -115,10 +110,10 @@ impl Figures {
                 let measured = measured.as_deref();
                 let each = measured.unwrap_or_default().iter();
                 Port {
-                    label: port_label(&record.plan, &record.hosts, &nodes, rail),
+                    label: port_label(&record.plan, &record.hosts, nodes, rail),
                     rail,
-                    send_gbit_per_s: mine(from).map(|link| test.rate_of(link)).sum(),
-                    receive_gbit_per_s: mine(to).map(|link| test.rate_of(link)).sum(),
+                    send_gbit_per_s: rate(&links.out),
+                    receive_gbit_per_s: rate(&links.into),
                     retransmits: measured.map(|_| again),
                     busiest_core: each
                         .clone()
@@ -128,13 +123,13 @@ impl Figures {
                         .filter_map(|one| one.ring_to_ring_ns)
                         .max()
                         .map(|ns| ns as f64 / 1e9),
-                    links_out: mine(from).count(),
-                    links_in: mine(to).count(),
-                    limiting_out: limited(from),
-                    limiting_in: limited(to),
+                    links_out: links.out.len(),
+                    links_in: links.into.len(),
+                    limiting_out: limited(&links.out),
+                    limiting_in: limited(&links.into),
                     reported: measured.is_some(),
-                    lost_at_s: lost_at_s(record, test, &nodes),
-                    nodes,
+                    lost_at_s: lost_at_s(record, test, nodes),
+                    nodes: nodes.clone(),
                 }
             })
             .collect();
@@ -205,6 +200,43 @@ fn groups(record: &Record, crosses_switch: bool) -> Vec<Vec<usize>> {
         groups.entry(key).or_default().push(node);
     }
     groups.into_values().collect()
+}
+
+/// Counted links of a port.
+#[derive(Clone, Default)]
+struct PortLinks<'a> {
+    out: Vec<&'a LinkRecord>,
+    into: Vec<&'a LinkRecord>,
+}
+
+impl<'a> PortLinks<'a> {
+    /// The links of all ports, host by host and rail by rail. One pass over all links: a pass for each port takes minutes with a thousand hosts.
+    fn of(
+        test: &'a TestRecord,
+        plan: &Test,
+        of_hosts: &[Vec<usize>],
+        crosses_switch: bool,
+    ) -> Vec<Self> {
+        let rails = plan.rails.max(1);
+        let mut first_ports = vec![None; test.nodes.len()];
+        for (host, nodes) in of_hosts.iter().enumerate() {
+            for node in nodes {
+                first_ports[*node] = Some(host * rails);
+            }
+        }
+        let mut all = vec![Self::default(); of_hosts.len() * rails];
+        let counts = |link: &&LinkRecord| counted(link, crosses_switch);
+        for link in test.links.iter().filter(counts) {
+            let rail = plan.rail_of(link.lane.stream);
+            if let Some(first) = first_ports[link.lane.from] {
+                all[first + rail].out.push(link);
+            }
+            if let Some(first) = first_ports[link.lane.to] {
+                all[first + rail].into.push(link);
+            }
+        }
+        all
+    }
 }
 
 fn counted(link: &LinkRecord, crosses_switch: bool) -> bool {

@@ -488,8 +488,11 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
 
 /// Note on `--huge`: the hosts with too few reserved large pages, or the fact that no shared buffer would use them.
 fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
+    if !plan.huge {
+        return None;
+    }
     let needed = size::reserved_bytes_per_node(plan, record.plan.nodes.len());
-    if plan.huge && needed == 0 {
+    if needed == 0 {
         return Some("--huge had no effect: no two processes share a buffer here".to_owned());
     }
     let on_host = |first: usize| {
@@ -503,7 +506,7 @@ fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
     let short = record.hosts.iter().filter(lacks);
     let short: Vec<String> = short.map(|host| host.node.clone()).collect();
     let each = show_bytes(needed as u64);
-    (plan.huge && !short.is_empty()).then(|| {
+    (!short.is_empty()).then(|| {
         format!(
             "{}: --huge needs {each} of reserved large pages per node, and the host has fewer: ordinary pages were used \
              (sysctl vm.nr_hugepages)",
