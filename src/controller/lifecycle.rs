@@ -8,7 +8,7 @@ use crate::exit;
 use crate::judge::closing::{Ended, close};
 use crate::plan::RunPlan;
 use crate::record::{self, Measured, Outcome, RECORD_VERSION, Record, Trouble, TroubleKind};
-use crate::sys::clock;
+use crate::sys::{clock, facts};
 
 use super::conditions::Conditions;
 use super::events::Observer;
@@ -27,6 +27,7 @@ pub(crate) fn run(
     let mut run = RunState {
         began_ns: clock::monotonic_ns(),
         conditions,
+        by: facts::own_name(),
         sessions: Sessions::start(&plan, hosts, conditions),
         observer,
         options: conditions.options.clone(),

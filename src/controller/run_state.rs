@@ -31,6 +31,8 @@ pub(super) struct RunState<'a> {
     /// Start of the run on this host's monotonic clock.
     pub(super) began_ns: u64,
     pub(super) conditions: &'a Conditions,
+    /// User who started the run, as `user@host`.
+    pub(super) by: String,
     pub(super) sessions: Sessions,
     pub(super) observer: &'a mut dyn Observer,
     /// Options in effect, as far as they are settled.

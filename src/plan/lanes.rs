@@ -124,6 +124,17 @@ impl Degree {
 pub fn degree(test: &Test, nodes: usize, node: usize) -> Degree {
     let (sends, receives) = match test.pattern {
         Pattern::AllToAll => (nodes, nodes),
+        // A list of targets for each of many nodes takes long.
+        Pattern::Bisection { both } => {
+            let is_first = node < nodes / 2;
+            let others = if is_first {
+                nodes - nodes / 2
+            } else {
+                nodes / 2
+            };
+            let links = |any: bool| if any { others } else { 0 };
+            (links(both || is_first), links(both || !is_first))
+        }
         _ => (
             test.pattern.targets(nodes, node).len(),
             test.pattern.sources(nodes, node).len(),

@@ -44,7 +44,7 @@ pub fn processor_of(
 
 /// True if all nodes are on this host.
 fn shares(assignment: &Assignment) -> bool {
-    assignment.run.same_host.iter().all(|same| *same)
+    assignment.run.peers.is_one_host()
 }
 
 fn what_pays(assignment: &Assignment, processors: usize) -> Option<Together> {
@@ -89,7 +89,7 @@ mod tests {
         processors: &[usize],
     ) -> Vec<(Lane, [Option<usize>; 2])> {
         let mut all = assignment();
-        (all.run.labels, all.run.same_host) = (vec![String::new(); nodes], vec![true; nodes]);
+        (all.run.peers.nodes, all.run.peers.on_host) = (nodes, nodes);
         (all.test.phases, all.test.pin) = (phases, pin);
         lanes::all(&all.test, nodes)
             .into_iter()
@@ -142,7 +142,7 @@ mod tests {
                 .all(|(_, at)| *at == [None; 2])
         );
         let mut apart = assignment();
-        apart.run.same_host = vec![false, true];
+        apart.run.peers.on_host = 1;
         let lane = lanes::all(&apart.test, 2)[1];
         assert_eq!(processor_of(&apart, &lane, 1, &[0, 1]), None);
         apart.test.pin = Pin::List(vec![5, 6]);
