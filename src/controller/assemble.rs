@@ -23,43 +23,48 @@ use interfaces::{passed, wires};
 use super::run_state::RunState;
 use super::sessions::Sessions;
 
-/// Builds the record of a test from the reports of the nodes.
+/// Builds the record of a test from the reports of the nodes. `None` if the user has asked for the end, and it takes long.
 pub(super) fn test(
     run: &RunState<'_>,
     number: usize,
     before: &[Offset],
     after: &[Offset],
-) -> TestRecord {
+) -> Option<TestRecord> {
     let (plan, hosts, sessions) = (&run.plan, &run.hosts, &run.sessions);
     let reports: Vec<Option<&NodeReport>> = (0..plan.nodes.len())
         .map(|node| sessions.test(node).report.as_ref())
         .collect();
     let is_lost = |node| sessions.is_lost(node);
-    let mut record = from_reports(plan, number, hosts, &reports, &is_lost, before, after);
+    let is_over = run.conditions.patience();
+    let offsets = [before, after];
+    let mut record = from_reports(plan, number, hosts, &reports, &is_lost, offsets, &is_over)?;
     record.set_up_ns = sessions.set_up_ns();
     record.clocks = clocks(sessions, before, after);
     sessions.pulse.note(&mut record);
-    record
+    Some(record)
 }
 
-/// Builds the record without sessions. `hosts`, `reports`, `before` and `after` have one entry for each node of the plan. The
-/// numbers in a report need not make sense.
+/// Builds the record without sessions. `hosts`, `reports` and the offsets before and after the test have one entry for each node of the plan. The
+/// numbers in a report need not make sense. `None` if `is_over` says that the record is not wanted any more.
 pub fn from_reports(
     plan: &RunPlan,
     number: usize,
     hosts: &[HostRecord],
     reports: &[Option<&NodeReport>],
     is_lost: &dyn Fn(usize) -> bool,
-    before: &[Offset],
-    after: &[Offset],
-) -> TestRecord {
+    [before, after]: [&[Offset]; 2],
+    is_over: &dyn Fn() -> bool,
+) -> Option<TestRecord> {
     let test = &plan.tests()[number];
     let views: Vec<Option<View<'_>>> = reports.iter().map(|report| report.map(View::new)).collect();
     let rate_of = test.rates();
-    let links: Vec<LinkRecord> = lanes::all(test, plan.nodes.len())
-        .into_iter()
-        .map(|lane| link(test, hosts, &views, &rate_of, lane))
-        .collect();
+    let mut links: Vec<LinkRecord> = Vec::new();
+    for lane in lanes::all(test, plan.nodes.len()) {
+        if is_over() {
+            return None;
+        }
+        links.push(link(test, hosts, &views, &rate_of, lane));
+    }
     let of_node = |view: &Option<View<'_>>| view.as_ref().map(node_record);
     let mut nodes: Vec<Option<NodeRecord>> = views.iter().map(of_node).collect();
     for link in &links {
@@ -68,7 +73,7 @@ pub fn from_reports(
     let timed = test.bound.times_ns();
     let span_ns = span(reports, after);
     let run_ns = span_ns.unwrap_or(0);
-    TestRecord {
+    Some(TestRecord {
         test: number,
         complete: reports
             .iter()
@@ -87,7 +92,7 @@ pub fn from_reports(
         seconds: Vec::new(),
         worst_links: Vec::new(),
         clocks: Vec::new(),
-    }
+    })
 }
 
 fn clocks(sessions: &Sessions, before: &[Offset], after: &[Offset]) -> Vec<ClockRecord> {
@@ -519,15 +524,14 @@ mod tests {
         }
         let both = [Some(&reports[0]), Some(&reports[1])];
         let offsets = [Offset::default(); 2];
-        let made = from_reports(
-            &own.plan,
-            0,
-            &own.hosts,
-            &both,
-            &|_| false,
-            &offsets,
-            &offsets,
-        );
+        let is_lost = |_: usize| false;
+        let made = |is_over: &dyn Fn() -> bool| {
+            let offsets = [&offsets[..]; 2];
+            from_reports(&own.plan, 0, &own.hosts, &both, &is_lost, offsets, is_over)
+        };
+        // Symptom: Ctrl-C did not end this.
+        assert!(made(&|| true).is_none());
+        let made = made(&|| false).unwrap();
         for (number, node) in made.nodes.iter().enumerate() {
             let node = node.as_ref().unwrap();
             let into = |crosses: bool| {
@@ -565,9 +569,10 @@ mod tests {
             &own.hosts,
             &[Some(&first), Some(&second)],
             &|_| false,
-            &[far; 2],
-            &[far; 2],
+            [&[far; 2], &[far; 2]],
+            &|| false,
         );
+        let made = made.unwrap();
         let node = made.nodes[0].as_ref().unwrap();
         assert_eq!(node.sent_bytes, u64::MAX);
         assert_eq!(node.cpu.senders_ns, u64::MAX);

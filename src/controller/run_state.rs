@@ -81,6 +81,12 @@ impl RunState<'_> {
         self.observer.see(RunEvent::Stage(&text));
     }
 
+    /// Notes that the user or the system has asked for the end.
+    pub(super) fn interrupted(&mut self) -> Halt {
+        self.sessions.log.interrupted();
+        Halt::Noted
+    }
+
     /// Continues without the nodes that have failed so far, if the user asked for that and enough nodes are left.
     pub(super) fn leave_behind(&mut self, halt: Halt) -> Result<(), Halt> {
         self.sessions.log.note(halt);

@@ -45,7 +45,8 @@ impl RunState<'_> {
         self.watch(&test)?;
         self.hold(Hold::Collect)?;
         let after = self.sessions.measure_offsets()?;
-        let mut record = assemble::test(self, number, &before, &after);
+        let record = assemble::test(self, number, &before, &after);
+        let mut record = record.ok_or_else(|| self.interrupted())?;
         // The record is complete even without the series.
         if let Ok(series) = self
             .sessions

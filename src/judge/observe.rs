@@ -9,6 +9,7 @@ use crate::record::{TestRecord, first_nodes};
 use crate::stats::ceiling::Framing;
 use crate::units::sum;
 
+use super::case::IsOver;
 use super::disturbed;
 use super::fabric::{Fabric, Frames, Observation, Place, Port, Seen};
 use super::filling::Flow;
@@ -61,10 +62,20 @@ impl View {
 
     /// Builds the view from everything measured so far. Latencies and patterns do not load ports, so they add nothing.
     pub fn of(plan: &RunPlan, hosts: &[HostRecord], measured: Measured<'_>) -> Self {
+        Self::until(plan, hosts, measured, &|| false)
+    }
+
+    /// The same, for as long as it is wanted.
+    pub(super) fn until(
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        measured: Measured<'_>,
+        is_over: IsOver<'_>,
+    ) -> Self {
         let mut view = Self::unmeasured(plan, hosts);
         match measured {
             Measured::Acceptance(acceptance, record) => {
-                view.add_tests(plan, hosts, &acceptance.tests, &record.tests);
+                view.add_tests(plan, hosts, &acceptance.tests, &record.tests, is_over);
             }
             Measured::Linktest(linktest, record) => view.add_links(hosts, linktest, record),
             Measured::Latency(..) | Measured::Imb(..) => {}
@@ -78,10 +89,11 @@ impl View {
         hosts: &[HostRecord],
         all: &[Test],
         tests: &[TestRecord],
+        is_over: IsOver<'_>,
     ) {
         let run: Vec<usize> = tests.iter().map(|test| test.test).collect();
         let nodes = host::nodes_of_hosts(hosts);
-        for test in tests {
+        for test in tests.iter().take_while(|_| !is_over()) {
             let planned = &all[test.test];
             self.mark_gone(&nodes, test);
             self.count(hosts, test);
