@@ -175,3 +175,27 @@ fn what_nodes_hold_is_known_without_counting_all_of_them() {
     }
     assert_eq!(sessions.held_bytes, 0);
 }
+
+/// Symptom: nodes that fell silent after the start was set and before it came were all "lost at 0.0 s", as if data had flowed.
+#[test]
+fn a_node_that_falls_silent_before_the_start_takes_no_part() {
+    const S: u64 = 1_000_000_000;
+    let mut sessions = scripted(4);
+    sessions.limits.keep_going = true;
+    let now_ns = clock::monotonic_ns();
+    sessions.set_start(now_ns - 10 * S, now_ns + 10 * S);
+    for (node, ago_s) in [(1, 15), (2, 2)] {
+        let heard = Instant::now().checked_sub(Duration::from_secs(ago_s));
+        sessions.nodes[node].life.heard = heard;
+        sessions.lose(node, TroubleKind::Lost, "lost: silent for 10 s".to_owned());
+    }
+    assert!(sessions.go_on_without());
+    let lost: Vec<(&str, Option<u64>)> = sessions
+        .lost()
+        .map(|one| (one.node.as_str(), one.at_ns.map(|ns| ns / S)))
+        .collect();
+    assert!(
+        matches!(lost[..], [("n2", None), ("n3", Some(6..))]),
+        "{lost:?}"
+    );
+}
