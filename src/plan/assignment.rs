@@ -65,7 +65,8 @@ impl Peers {
     pub(crate) fn are_sound(&self, node: usize) -> bool {
         let known = |node: &usize| self.place(*node).is_some();
         let last = self.labels.last();
-        self.labels.is_sorted_by(|a, b| a.0 < b.0)
+        NODES.contains(&self.nodes)
+            && self.labels.is_sorted_by(|a, b| a.0 < b.0)
             && last.is_some_and(|(last, _)| *last < self.nodes)
             && self.same_host.is_sorted_by(|a, b| a < b)
             && self.same_host.iter().all(known)
@@ -171,10 +172,10 @@ impl Membership {
     /// Checks that the numbers go together and that no deadline overflows. They come from another process.
     pub(super) fn check(&self) -> Result<(), AssignmentError> {
         let (node, nodes) = (self.node, self.nodes());
+        check_numbers([("nodes", nodes, NODES)])?;
         if !self.peers.are_sound(node) || self.place_on_host >= self.nodes_on_host() {
             return Err(AssignmentError::Nodes(node, nodes));
         }
-        check_numbers([("nodes", nodes, NODES)])?;
         match self.deadlines.longest_ms() {
             ms if ms > LONGEST_MS => Err(AssignmentError::Deadline(ms)),
             _ => Ok(()),
