@@ -372,13 +372,10 @@ impl<'a> Case<'a> {
     }
 
     /// True if a flow through a port, in a test under load, crossed an uplink for which more links compete than it can carry.
-    pub fn is_left_to_chance(&self, place: Place) -> bool {
-        let number = self.fabric.number(place);
+    pub fn is_left_to_chance(&self, port: Place) -> bool {
+        let number = self.fabric.number(port);
         let mut loads = self.loading().filter(|look| look.tells_rates());
-        loads.any(|look| {
-            let mut flows = look.observation.flows.iter().zip(&look.by_chance);
-            flows.any(|(flow, chance)| *chance && flow.route.contains(&number))
-        })
+        loads.any(|look| look.left_to_chance[number])
     }
 
     /// Connections through a fault in the tests in which it fell short: all of them, and those that waited for the network and not for a host.
