@@ -190,14 +190,13 @@ impl RunState<'_> {
     fn prepare(&mut self, number: usize, test: &Test) -> Result<(), Halt> {
         self.check_files(test)?;
         let names = fresh_names()?;
-        let nodes = self.hosts.len();
-        let (places, peers) = (places_on_hosts(&self.hosts), test.pattern.peers(nodes));
-        let part_of = parts(test, nodes);
-        for node in 0..nodes {
+        let peers = test.pattern.peers(self.hosts.len());
+        let part_of = parts(test, self.hosts.len());
+        let places = places_on_hosts(&self.hosts).into_iter();
+        for (node, (place, on_host)) in places.enumerate() {
             if self.sessions.is_lost(node) {
                 continue;
             }
-            let (place, on_host) = places[node];
             let peers = peers_of(&self.hosts, node, on_host, &peers[node]);
             let assignment = Assignment {
                 run: self.membership(node, &names, place, peers),
