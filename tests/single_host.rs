@@ -578,6 +578,28 @@ fn interrupt_and_termination_end_a_run_at_once_with_a_partial_record() {
     }
 }
 
+/// Symptom: Ctrl-C did not end a run that was writing its results.
+#[test]
+fn an_interrupt_ends_a_run_that_writes_its_results() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("table.csv");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe that nothing reads");
+    let path = pipe.display().to_string();
+    let words = [
+        "--hosts", "local:2", "--time", "1s", "--csv", &path, "--quiet",
+    ];
+    let mut running = Run::start(&words);
+    running.wait_until("it has nodes", |run| !run.tree().is_empty());
+    running.wait_until("its nodes have ended", |run| run.tree().is_empty());
+    // The first signals can come a moment before the results.
+    for _ in 0..20 {
+        kill(Pid::from_raw(running.pid()), Signal::SIGINT).expect("sent");
+        pause();
+    }
+    let ended = running.end("writing was interrupted", SOON);
+    assert_eq!(ended.code, None, "{}", ended.errors);
+}
+
 #[test]
 fn results_go_where_they_are_asked_to() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -20,7 +20,10 @@ pub const WORDS: &[&str] = &[
     "file",
     "block",
     "buffer",
-    "nodes_on_host",
+    "place_on_host",
+    "peers",
+    "nodes",
+    "on_host",
     "labels",
     "same_host",
     "ports",
@@ -81,7 +84,7 @@ pub fn follow_assignment(assignment: &Assignment) -> String {
         assert_eq!(outgoing.len(), incoming.len());
         ends += outgoing.len() + incoming.len();
         if let Some(last) = incoming.last() {
-            assert!(lanes::origin(test, nodes, last).0 < nodes);
+            assert!(lanes::origin(test, nodes, last).from < nodes);
             assignment.kind_of(last);
         }
     }

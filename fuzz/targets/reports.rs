@@ -68,9 +68,10 @@ pub fn run(input: &[u8]) -> String {
         &record.hosts,
         &seen,
         &|_| false,
-        &offsets,
-        &offsets,
-    );
+        [&offsets, &offsets],
+        &|| false,
+    )
+    .expect("it has all the time");
     assert!(test.conservation.agreeing <= test.links.len());
     let outcome = format!(
         "{} skew {} span {} faults {}",

@@ -16,7 +16,7 @@ use crate::sys::memory::NamedRegion;
 use crate::sys::{clock, process, usage};
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"PBSTATUS");
-pub(super) const VERSION: u64 = 4;
+pub(super) const VERSION: u64 = 5;
 pub(super) const HEADER_WORDS: usize = 64;
 const ADDRESS_WORDS: usize = 4;
 pub(super) const END_WORDS: usize = 64;
@@ -191,7 +191,7 @@ impl Board {
         self.word(AT_BOOK).store(1, SeqCst);
     }
 
-    /// True once all addresses are published.
+    /// True once the addresses of the peers are published.
     pub(crate) fn book_is_there(&self) -> bool {
         self.word(AT_BOOK).load(SeqCst) != 0
     }

@@ -20,7 +20,7 @@ use super::draft::Draft;
 use super::files::{self, can_keep, exit_code, keep_file, keep_folder};
 use super::journal::{EventStream, Identity, Journal};
 use super::live::LiveDocument;
-use super::process::{end_with, now_ms, random_digits, stand_by, variable};
+use super::process::{end_at_signals, end_with, now_ms, random_digits, stand_by, variable};
 use super::progress::Progress;
 use super::report::{self, Kept};
 use super::resolve::{self, RunSpec, UsageError};
@@ -261,6 +261,8 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
         observers.see(RunEvent::Notice(note));
     }
     let mut record = controller::run(spec.plan, &spec.hosts, &conditions, &mut observers);
+    // Reports of many links can last.
+    end_at_signals();
     // A runner's folder means nothing to a reader of its reports.
     if words.run_folder.is_none() {
         let file = words.json.clone().filter(|file| file != Path::new("-"));

@@ -1,7 +1,7 @@
 //! Environment of this process: its executable, its host, the time, random numbers, and signals that ask for the end.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use launcher::Program;
 use nix::sys::stat::{Mode, umask};
@@ -74,20 +74,30 @@ pub(super) fn no_handler(signal: i32, error: &std::io::Error) -> u8 {
     fail(&text, exit::BUG)
 }
 
+/// Signals that ask for the end. Under nohup SIGHUP is ignored, and stays ignored.
+fn endings() -> impl Iterator<Item = i32> {
+    let all = [SIGINT, SIGTERM, SIGHUP].into_iter();
+    all.filter(|signal| !sys::signals::is_ignored(*signal))
+}
+
 /// The variable that holds the number of a signal that asks for the end. The error is the exit code.
 pub(super) fn listen() -> Result<Arc<AtomicUsize>, u8> {
     let stop = Arc::new(AtomicUsize::new(0));
-    // Under nohup SIGHUP is ignored, and stays ignored.
-    let endings = [SIGINT, SIGTERM, SIGHUP];
-    for signal in endings
-        .into_iter()
-        .filter(|signal| !sys::signals::is_ignored(*signal))
-    {
+    for signal in endings() {
         let number = usize::try_from(signal).unwrap_or(0);
         let registered = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number);
         registered.map_err(|error| no_handler(signal, &error))?;
     }
     Ok(stop)
+}
+
+/// From now on a signal that asks for the end ends this process at once: no host is in use any more, and files are written whole or not at all.
+pub(super) fn end_at_signals() {
+    for signal in endings() {
+        let at_once = Arc::new(AtomicBool::new(true));
+        // A signal without this handler is only noted, as before.
+        let (Ok(_) | Err(_)) = signal_hook::flag::register_conditional_default(signal, at_once);
+    }
 }
 
 /// This process's executable, and the variable of [`listen`]. The error is the exit code.

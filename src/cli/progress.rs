@@ -204,15 +204,9 @@ impl Ports {
             false => (&second.received_bytes, &self.ports, test.rails.max(1)),
             true => (&second.same_host_bytes, &self.labels, 1),
         };
-        let is_loaded = |port: usize| {
-            let node = port / rails;
-            let mut sources = test.pattern.sources(nodes, node).into_iter();
-            sources.any(|source| source != node)
-        };
-        let rates = ports
-            .iter()
-            .enumerate()
-            .filter(|(port, _)| is_loaded(*port));
+        let loaded = test.pattern.receivers(nodes);
+        let is_loaded = |port: &usize| loaded.get(port / rails) == Some(&true);
+        let rates = ports.iter().enumerate().filter(|(port, _)| is_loaded(port));
         let mut rates: Vec<(usize, u64)> = rates.map(|(port, bytes)| (port, *bytes)).collect();
         rates.sort_by_key(|(_, bytes)| *bytes);
         let most = rates.last().map_or(0, |(_, bytes)| *bytes);

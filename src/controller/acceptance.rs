@@ -16,8 +16,8 @@ impl RunState<'_> {
             self.choose_ports(number - 1)?;
         }
         self.tests_began_ns = clock::monotonic_ns();
-        while number < self.plan.tests().len() || self.looks_again() {
-            if !self.is_possible(number)? {
+        while number < self.plan.tests().len() || self.looks_again()? {
+            if !self.is_possible(number, &mut None)? {
                 continue;
             }
             if let Some(late) = self.is_too_late(number) {
@@ -34,8 +34,9 @@ impl RunState<'_> {
                     // Everything measured so far belongs in the record.
                     self.sessions.gather_reports();
                     let offsets = self.sessions.offsets();
-                    let test = assemble::test(self, number, &offsets, &offsets);
-                    self.keep(test);
+                    if let Some(test) = assemble::test(self, number, &offsets, &offsets) {
+                        self.keep(test);
+                    }
                 }
                 return Err(Halt::Noted);
             }

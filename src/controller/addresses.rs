@@ -84,7 +84,7 @@ pub(super) fn to_ask_for(hosts: &[HostRecord], node: usize) -> Vec<Vec<IpAddr>> 
     const ASKED_BY: usize = 8;
     let own = &hosts[node];
     let next = (1..hosts.len()).map(|by| &hosts[(node + by) % hosts.len()]);
-    let others = next.filter(|other| other.facts.identity != own.facts.identity);
+    let others = next.filter(|other| other.host_index != own.host_index);
     let others: Vec<&HostRecord> = others.take(ASKED_BY).collect();
     let of_rail = |rail: usize| {
         let ports = others.iter().filter_map(|other| other.rails.get(rail));
@@ -100,11 +100,16 @@ pub(super) fn stranger(hosts: &[HostRecord], seen: &[&[(IpAddr, String)]]) -> Op
     for (address, hardware) in seen.iter().copied().flatten() {
         answers.entry(hardware).or_default().insert(*address);
     }
+    let mut owners: HashMap<IpAddr, &HostRecord> = HashMap::new();
+    for host in hosts {
+        for rail in &host.rails {
+            owners.entry(rail.address).or_insert(host);
+        }
+    }
     let sightings = seen.iter().zip(hosts);
     let mut sightings = sightings.flat_map(|(seen, by)| seen.iter().map(move |one| (one, by)));
     sightings.find_map(|((address, hardware), by)| {
-        let has = |host: &&HostRecord| host.rails.iter().any(|rail| rail.address == *address);
-        let owner = hosts.iter().find(has)?;
+        let owner = *owners.get(address)?;
         let interface = interface_of(&owner.facts, *address)?;
         let own = interface.hardware.as_deref()?;
         let is = |interface: &Interface| interface.hardware.as_deref() == Some(hardware);

@@ -1,5 +1,6 @@
 //! The tests of a run: the planned ones without those that cannot run, and those that the judge asks for.
 
+use crate::judge::view::View;
 use crate::judge::{ask, verdict};
 use crate::plan::{Bound, Pattern, Purpose, Test, lanes};
 use crate::record::{Measured, Trouble, TroubleKind};
@@ -12,15 +13,17 @@ use super::sessions::Halt;
 
 impl RunState<'_> {
     /// Asks the judge which suspects must be measured alone, and adds such tests to the plan. Returns true if it added any.
-    pub(super) fn looks_again(&mut self) -> bool {
+    pub(super) fn looks_again(&mut self) -> Result<bool, Halt> {
         /// Most retests; further ones show nothing new.
         const MOST_LOOKS: usize = 256;
         let looks = |test: &&Test| test.purpose == Purpose::Isolated;
         if self.plan.tests().iter().filter(looks).count() >= MOST_LOOKS {
-            return false;
+            return Ok(false);
         }
         let measured = Measured::of(&self.plan.work, &self.outcome);
-        let open = verdict::judge(&self.plan, &self.hosts, measured).open;
+        let is_over = self.conditions.patience();
+        let judged = verdict::judge_until(&self.plan, &self.hosts, measured, &is_over);
+        let open = judged.ok_or_else(|| self.interrupted())?.open;
         let complete = self
             .outcome
             .tests()
@@ -28,12 +31,12 @@ impl RunState<'_> {
             .filter(|test| test.complete)
             .count();
         if open == self.asked.0 && complete == self.asked.1 {
-            return false; // The requests could not be measured, for example because a host is gone.
+            return Ok(false); // The requests could not be measured, for example because a host is gone.
         }
         self.asked = (open.clone(), complete);
         let base = self.plan.tests().iter().find(|test| !looks(test)).cloned();
         let Some(base) = base.filter(|_| !open.is_empty()) else {
-            return false;
+            return Ok(false);
         };
         let of = |request| ask::test_for(&self.plan, &self.hosts, &base, request);
         let tests = open.iter().map(of);
@@ -41,7 +44,7 @@ impl RunState<'_> {
             .filter(|test| ask::may_tell(self.plan.tests(), test))
             .collect();
         if tests.is_empty() {
-            return false;
+            return Ok(false);
         }
         let takes_ns: u64 = tests.iter().map(|test| self.takes_ns(test)).sum();
         let looks = match tests.len() {
@@ -60,7 +63,7 @@ impl RunState<'_> {
             show_ns(takes_ns.next_multiple_of(SECOND_NS))
         ));
         self.tell_notices();
-        true
+        Ok(true)
     }
 
     /// Shows the estimated time of the planned tests, if all of them are bounded by time.
@@ -129,26 +132,37 @@ impl RunState<'_> {
     /// Removes the tests after number `first` that cannot run. The observers learn the plan without them: what is measured is known by the number
     /// of its test.
     pub(super) fn leave_out_impossible(&mut self, first: usize) -> Result<(), Halt> {
-        let mut number = first + 1;
+        let (mut number, mut ports) = (first + 1, None);
         while number < self.plan.tests().len() {
-            if self.is_possible(number)? {
+            if self.sessions.log.interrupted() {
+                return Err(Halt::Noted);
+            }
+            if self.is_possible(number, &mut ports)? {
                 number += 1;
             }
         }
-        self.choose_ports(first)
+        self.choose_ports(first).map(|_| ())
     }
 
-    /// Sets the rate limits of a test's links, if it needs any. Returns false if the test cannot run; it is then removed from the plan.
-    pub(super) fn is_possible(&mut self, number: usize) -> Result<bool, Halt> {
+    /// Sets the rate limits of a test's links, if it needs any. Returns false if the test cannot run; it is then removed from the plan. `ports` has
+    /// the ports of the tests before it, if they are known: most tests use the same.
+    pub(super) fn is_possible(
+        &mut self,
+        number: usize,
+        ports: &mut Option<View>,
+    ) -> Result<bool, Halt> {
         let test = &self.plan.tests()[number];
         let loss = test.purpose == Purpose::Loss;
         let hol = test.pattern == Pattern::Hol && test.sockets.rate_bits_per_s.is_none();
         if !test.paces.is_empty() || !(loss || hol) {
             return Ok(true);
         }
-        self.choose_ports(number)?;
+        if self.choose_ports(number)? {
+            *ports = None;
+        }
+        let ports = ports.get_or_insert_with(|| View::unmeasured(&self.plan, &self.hosts));
         let test = &self.plan.tests()[number];
-        match ask::paces(&self.plan, &self.hosts, test) {
+        match ask::paces(ports, &self.plan, &self.hosts, test) {
             Some(paces) => {
                 self.plan.tests_mut()[number].paces = paces;
                 Ok(true)

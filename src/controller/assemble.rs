@@ -23,49 +23,57 @@ use interfaces::{passed, wires};
 use super::run_state::RunState;
 use super::sessions::Sessions;
 
-/// Builds the record of a test from the reports of the nodes.
+/// Builds the record of a test from the reports of the nodes. `None` if the user has asked for the end, and it takes long.
 pub(super) fn test(
     run: &RunState<'_>,
     number: usize,
     before: &[Offset],
     after: &[Offset],
-) -> TestRecord {
+) -> Option<TestRecord> {
     let (plan, hosts, sessions) = (&run.plan, &run.hosts, &run.sessions);
     let reports: Vec<Option<&NodeReport>> = (0..plan.nodes.len())
         .map(|node| sessions.test(node).report.as_ref())
         .collect();
     let is_lost = |node| sessions.is_lost(node);
-    let mut record = from_reports(plan, number, hosts, &reports, &is_lost, before, after);
+    let is_over = run.conditions.patience();
+    let offsets = [before, after];
+    let mut record = from_reports(plan, number, hosts, &reports, &is_lost, offsets, &is_over)?;
     record.set_up_ns = sessions.set_up_ns();
     record.clocks = clocks(sessions, before, after);
     sessions.pulse.note(&mut record);
-    record
+    Some(record)
 }
 
-/// Builds the record without sessions. `hosts`, `reports`, `before` and `after` have one entry for each node of the plan. The
-/// numbers in a report need not make sense.
+/// Builds the record without sessions. `hosts`, `reports` and the offsets before and after the test have one entry for each node of the plan. The
+/// numbers in a report need not make sense. `None` if `is_over` says that the record is not wanted any more.
 pub fn from_reports(
     plan: &RunPlan,
     number: usize,
     hosts: &[HostRecord],
     reports: &[Option<&NodeReport>],
     is_lost: &dyn Fn(usize) -> bool,
-    before: &[Offset],
-    after: &[Offset],
-) -> TestRecord {
+    [before, after]: [&[Offset]; 2],
+    is_over: &dyn Fn() -> bool,
+) -> Option<TestRecord> {
     let test = &plan.tests()[number];
     let views: Vec<Option<View<'_>>> = reports.iter().map(|report| report.map(View::new)).collect();
-    let links: Vec<LinkRecord> = lanes::all(test, plan.nodes.len())
-        .into_iter()
-        .map(|lane| link(test, hosts, &views, lane))
-        .collect();
-    let node =
-        |(node, view): (usize, &Option<View<'_>>)| Some(node_record(node, view.as_ref()?, &links));
-    let nodes = views.iter().enumerate().map(node).collect();
+    let rate_of = test.rates();
+    let mut links: Vec<LinkRecord> = Vec::new();
+    for lane in lanes::all(test, plan.nodes.len()) {
+        if is_over() {
+            return None;
+        }
+        links.push(link(test, hosts, &views, &rate_of, lane));
+    }
+    let of_node = |view: &Option<View<'_>>| view.as_ref().map(node_record);
+    let mut nodes: Vec<Option<NodeRecord>> = views.iter().map(of_node).collect();
+    for link in &links {
+        add_link(&mut nodes, &views, link);
+    }
     let timed = test.bound.times_ns();
     let span_ns = span(reports, after);
     let run_ns = span_ns.unwrap_or(0);
-    TestRecord {
+    Some(TestRecord {
         test: number,
         complete: reports
             .iter()
@@ -84,7 +92,7 @@ pub fn from_reports(
         seconds: Vec::new(),
         worst_links: Vec::new(),
         clocks: Vec::new(),
-    }
+    })
 }
 
 fn clocks(sessions: &Sessions, before: &[Offset], after: &[Offset]) -> Vec<ClockRecord> {
@@ -178,7 +186,13 @@ impl<'report> View<'report> {
     }
 }
 
-fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lane) -> LinkRecord {
+fn link(
+    test: &Test,
+    hosts: &[HostRecord],
+    views: &[Option<View<'_>>],
+    rate_of: &dyn Fn(&Lane) -> Option<u64>,
+    lane: Lane,
+) -> LinkRecord {
     let find = |node: usize, role, slot| {
         let view = views[node].as_ref()?;
         let index = view.index(role, lane.boundary, slot)?;
@@ -220,8 +234,7 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
         waiting_for_slot: share(waits.waiting_for_slot_ns, interval_ns),
         window_limited: passed_us(|info| info.window_limited_us).unwrap_or(0.0),
         busy: passed_us(|info| info.busy_us).filter(|busy| *busy > 0.0),
-        of_rate_limit: test
-            .rate_of(&lane)
+        of_rate_limit: rate_of(&lane)
             .map(|limit| gbit_per_s(interval_bytes, interval_ns) * 1e9 / limit as f64),
     };
     let kind = kind_of(test.transport, &lane);
@@ -250,7 +263,8 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
     }
 }
 
-fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord {
+/// Results of a node, without those of its links.
+fn node_record(view: &View<'_>) -> NodeRecord {
     let report = view.report;
     let mut record = NodeRecord {
         ring_to_ring_ns: report
@@ -270,29 +284,6 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         backlog_drops: report.backlog_drops[1].saturating_sub(report.backlog_drops[0]),
         strangers: report.strangers,
     };
-    for link in links {
-        if link.lane.from == node {
-            let index = view.index(EndRole::Sender, link.lane.boundary, link.lane.from_slot);
-            let counted = index.map(|index| view.counted(index)).unwrap_or_default();
-            if link.crosses_switch {
-                add(&mut record.retransmits, link.retransmits());
-                add(&mut record.sent_bytes, counted.bytes);
-            }
-            add(&mut record.cpu.senders_ns, counted.cpu_ns);
-            add(&mut record.run_delay_ns, counted.run_delay_ns);
-        }
-        if link.lane.to == node {
-            let index = view.index(EndRole::Receiver, link.lane.boundary, link.lane.to_slot);
-            let counted = index.map(|index| view.counted(index)).unwrap_or_default();
-            add(&mut record.cpu.receivers_ns, counted.cpu_ns);
-            add(&mut record.run_delay_ns, counted.run_delay_ns);
-            if link.crosses_switch {
-                add(&mut record.received_bytes, link.interval_bytes);
-            } else {
-                add(&mut record.same_host_bytes, link.interval_bytes);
-            }
-        }
-    }
     if let Some((first, last)) = view.edges() {
         record.cpu.phases_ns = last.phases_cpu_ns.saturating_sub(first.phases_cpu_ns);
         record.cpu.node_ns = last.node_cpu_ns.saturating_sub(first.node_cpu_ns);
@@ -302,6 +293,35 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         record.serving_core = usage::busiest_serving(&before, &after, &seen);
     }
     record
+}
+
+/// Adds a link to the results of the nodes at its ends. A search of all links for each node would take hours with a thousand nodes.
+fn add_link(nodes: &mut [Option<NodeRecord>], views: &[Option<View<'_>>], link: &LinkRecord) {
+    let lane = &link.lane;
+    let counted = |node: usize, role, slot| {
+        let view = views[node].as_ref()?;
+        let index = view.index(role, lane.boundary, slot)?;
+        Some(view.counted(index))
+    };
+    if let Some(record) = &mut nodes[lane.from] {
+        let sent = counted(lane.from, EndRole::Sender, lane.from_slot).unwrap_or_default();
+        if link.crosses_switch {
+            add(&mut record.retransmits, link.retransmits());
+            add(&mut record.sent_bytes, sent.bytes);
+        }
+        add(&mut record.cpu.senders_ns, sent.cpu_ns);
+        add(&mut record.run_delay_ns, sent.run_delay_ns);
+    }
+    if let Some(record) = &mut nodes[lane.to] {
+        let got = counted(lane.to, EndRole::Receiver, lane.to_slot).unwrap_or_default();
+        add(&mut record.cpu.receivers_ns, got.cpu_ns);
+        add(&mut record.run_delay_ns, got.run_delay_ns);
+        let received = match link.crosses_switch {
+            true => &mut record.received_bytes,
+            false => &mut record.same_host_bytes,
+        };
+        add(received, link.interval_bytes);
+    }
 }
 
 /// True if a lane goes from one host to another.
@@ -416,143 +436,4 @@ fn conservation(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::InterfaceCounters;
-    use crate::record::Record;
-
-    /// Report of a node whose counters all went from zero to the largest number.
-    fn report(ends: &[(EndRole, usize, usize)]) -> NodeReport {
-        let most = u64::MAX;
-        let tcp = TcpInfo {
-            retransmits: most,
-            busy_us: most,
-            window_limited_us: most,
-            ..TcpInfo::default()
-        };
-        let end = |(role, boundary, slot): &(EndRole, usize, usize)| EndReport {
-            role: *role,
-            boundary: *boundary,
-            slot: *slot,
-            finished: true,
-            lost: false,
-            bytes: most,
-            blocks: most,
-            cpu_ns: most,
-            tcp: [Some(TcpInfo::default()), Some(tcp), Some(tcp)],
-        };
-        let count = EndCount {
-            at_ns: most,
-            bytes: most,
-            activity_ns: [most; 4],
-            cpu_ns: most,
-            run_delay_ns: most,
-            turns: most,
-            is_ready: false,
-        };
-        let edge = |after_ns: u64, count: EndCount| Edge {
-            before_ns: 0,
-            after_ns,
-            ends: vec![count; ends.len()],
-            ..Edge::default()
-        };
-        NodeReport {
-            complete: true,
-            rung_ns: Some(0),
-            done_ns: Some(most),
-            edges: vec![edge(most, EndCount::default()), edge(0, count)],
-            ends: ends.iter().map(end).collect(),
-            strangers: most,
-            backlog_drops: [0, most],
-            interfaces: [
-                vec![("eth0".to_owned(), InterfaceCounters::default())],
-                vec![(
-                    "eth0".to_owned(),
-                    InterfaceCounters {
-                        sent_bytes: most,
-                        sent_packets: most,
-                        received_packets: most,
-                        ..InterfaceCounters::default()
-                    },
-                )],
-            ],
-        }
-    }
-
-    #[test]
-    fn counters_of_a_node_that_are_too_large_to_be_added_do_not_end_the_launching_side() {
-        let text = include_str!("../../tests/golden/two-hosts/record.json");
-        let own: Record = serde_json::from_str(text).unwrap();
-        let test = &own.plan.tests()[0];
-        let of_node = |node: usize| {
-            let lanes = lanes::all(test, 2).into_iter();
-            let ends = lanes.flat_map(|lane| {
-                let from =
-                    (lane.from == node).then_some((EndRole::Sender, lane.boundary, lane.from_slot));
-                let to =
-                    (lane.to == node).then_some((EndRole::Receiver, lane.boundary, lane.to_slot));
-                from.into_iter().chain(to)
-            });
-            report(&ends.collect::<Vec<_>>())
-        };
-        let (first, second) = (of_node(0), of_node(1));
-        let far = Offset {
-            offset_ns: i64::MIN,
-            uncertainty_ns: u64::MAX,
-        };
-        let made = from_reports(
-            &own.plan,
-            0,
-            &own.hosts,
-            &[Some(&first), Some(&second)],
-            &|_| false,
-            &[far; 2],
-            &[far; 2],
-        );
-        let node = made.nodes[0].as_ref().unwrap();
-        assert_eq!(node.sent_bytes, u64::MAX);
-        assert_eq!(node.cpu.senders_ns, u64::MAX);
-        assert_eq!(made.skew_ns, Some(u64::MAX));
-    }
-
-    #[test]
-    fn what_waited_in_a_socket_when_the_window_began_is_not_counted_in_it() {
-        let unread = |unread_bytes| {
-            Some(TcpInfo {
-                unread_bytes,
-                ..TcpInfo::default()
-            })
-        };
-        let mut one = report(&[(EndRole::Receiver, 0, 0)]);
-        one.ends[0].tcp = [unread(400), unread(100), None];
-        for (edge, bytes) in one.edges.iter_mut().zip([1000, 6000]) {
-            edge.ends[0].bytes = bytes;
-        }
-        assert_eq!(View::new(&one).counted(0).bytes, 4700);
-        // Unread bytes in a sender's socket are answers, not payload.
-        one.ends[0].role = EndRole::Sender;
-        assert_eq!(View::new(&one).counted(0).bytes, 5000);
-    }
-
-    /// Regression: a worker with little work was ready at both edges of a two-second window by chance, and its host counted as one
-    /// without processors.
-    #[test]
-    fn a_process_that_had_its_turns_was_not_starved_though_it_was_ready_at_both_edges() {
-        let waited = |turns, cpu_ns, run_delay_ns| {
-            let mut one = report(&[(EndRole::Sender, 0, 0)]);
-            for (edge, at_ns) in one.edges.iter_mut().zip([0, 2_000_000_000]) {
-                edge.ends[0] = EndCount {
-                    at_ns,
-                    is_ready: true,
-                    ..EndCount::default()
-                };
-            }
-            let last = &mut one.edges[1].ends[0];
-            (last.turns, last.cpu_ns, last.run_delay_ns) = (turns, cpu_ns, run_delay_ns);
-            View::new(&one).counted(0).run_delay_ns
-        };
-        assert_eq!(waited(300, 8_000_000, 5_000_000), 5_000_000);
-        assert_eq!(waited(2, 8_000_000, 5_000_000), 1_992_000_000);
-        assert_eq!(waited(0, 2_000_000_000, 0), 0, "it ran all the time");
-    }
-}
+mod tests;

@@ -1,7 +1,9 @@
 //! Input of a run in addition to its plan.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use launcher::Program;
 
@@ -37,4 +39,36 @@ pub(crate) struct Conditions {
     pub name: Option<String>,
     /// True if the observer needs samples of each link every second, even if the plan asks for none.
     pub watched: bool,
+}
+
+impl Conditions {
+    /// Tells work that can last, when it asks, that it must end: a second after the user or the system has asked for the end. Small results are
+    /// ready by then, and the record keeps them.
+    pub(super) fn patience(&self) -> impl Fn() -> bool + '_ {
+        patience(&self.stop, Duration::from_secs(1))
+    }
+}
+
+/// True `last` after this first saw that `stop` is set.
+fn patience(stop: &AtomicUsize, last: Duration) -> impl Fn() -> bool + '_ {
+    let seen = OnceCell::new();
+    move || stop.load(Ordering::SeqCst) != 0 && seen.get_or_init(Instant::now).elapsed() >= last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symptom: the launching side did not end within 20 s of Ctrl-C while it put the record of 1,000 nodes together.
+    #[test]
+    fn work_that_lasts_ends_a_moment_after_ctrl_c_and_not_before() {
+        let stop = AtomicUsize::new(0);
+        let (at_once, later) = (
+            patience(&stop, Duration::ZERO),
+            patience(&stop, Duration::from_secs(3600)),
+        );
+        assert!(!at_once() && !later());
+        stop.store(2, Ordering::SeqCst);
+        assert!(at_once() && !later());
+    }
 }

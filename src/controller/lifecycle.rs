@@ -5,15 +5,18 @@ use std::sync::atomic::Ordering;
 use launcher::hosts::Host;
 
 use crate::exit;
-use crate::judge::closing::{Ended, close};
+use crate::judge::closing::{Ended, close_until};
 use crate::plan::RunPlan;
-use crate::record::{self, Measured, Outcome, RECORD_VERSION, Record, Trouble, TroubleKind};
-use crate::sys::clock;
+use crate::record::{
+    self, Measured, Outcome, RECORD_VERSION, Record, Sheet, Trouble, TroubleKind, Verdict,
+    VerdictWord,
+};
+use crate::sys::{clock, facts};
 
 use super::conditions::Conditions;
 use super::events::Observer;
 use super::run_state::RunState;
-use super::sessions::{Halt, Sessions};
+use super::sessions::{Halt, Sessions, ended_by};
 
 /// Conducts a run from the first connection to the record. The record holds all failures.
 pub(crate) fn run(
@@ -27,10 +30,12 @@ pub(crate) fn run(
     let mut run = RunState {
         began_ns: clock::monotonic_ns(),
         conditions,
+        by: facts::own_name(),
         sessions: Sessions::start(&plan, hosts, conditions),
         observer,
         options: conditions.options.clone(),
         hosts: Vec::new(),
+        chosen: None,
         first: outcome.tests().len(),
         outcome,
         plan,
@@ -48,9 +53,6 @@ pub(crate) fn run(
     let unexplained = run.sessions.unexplained();
     let (mut troubles, notices) = run.sessions.dismiss();
     record::rank(&mut troubles);
-    let signal = i32::try_from(conditions.stop.load(Ordering::SeqCst))
-        .ok()
-        .filter(|signal| *signal > 0);
     // Ports that differ from their order end a run before data flows, and that is no defect.
     if !outcome.is_complete() && order.is_empty() && troubles.is_empty() {
         let what = "its run is not complete, and it gave no reason";
@@ -69,14 +71,27 @@ pub(crate) fn run(
         let what = format!("bytes do not add up: {}", test.conservation.faults[0]);
         troubles.push(Trouble::own(TroubleKind::Invalid, what));
     }
-    let (verdict, sheet) = close(Ended {
+    let ended = Ended {
         plan: &plan,
         hosts: &run.hosts,
         measured: Measured::of(&plan.work, &outcome),
         missing: &missing,
         order,
         troubles: &troubles,
+    };
+    let closed = close_until(ended, &conditions.patience());
+    let signal = conditions.stop.load(Ordering::SeqCst);
+    if closed.is_none() && troubles.is_empty() {
+        troubles.push(ended_by(signal));
+    }
+    let (verdict, sheet) = closed.unwrap_or_else(|| {
+        let verdict = Verdict {
+            word: VerdictWord::Invalid,
+            reason: troubles.first().map(Trouble::text).unwrap_or_default(),
+        };
+        (verdict, Sheet::default())
     });
+    let signal = i32::try_from(signal).ok().filter(|signal| *signal > 0);
     Record {
         version: RECORD_VERSION,
         token: conditions.token.clone(),

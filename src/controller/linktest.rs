@@ -69,7 +69,9 @@ impl RunState<'_> {
         let mut known = BTreeSet::new();
         for _ in 0..MOST_LOOKS {
             let measured = Measured::Linktest(linktest, record);
-            let judged = verdict::judge(&self.plan, &self.hosts, measured);
+            let is_over = self.conditions.patience();
+            let judged = verdict::judge_until(&self.plan, &self.hosts, measured, &is_over);
+            let judged = judged.ok_or_else(|| self.interrupted())?;
             let mut links = Vec::new();
             for (from, to) in judged.open.iter().flat_map(|request| &request.pairs) {
                 let rank = |port: usize| self.rank_at(record, judged.sheet.ports.get(port)?.node);

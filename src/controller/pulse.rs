@@ -100,16 +100,14 @@ impl Pulse {
 
     /// Payload that every link received in the last second: the difference between `now` and the previous progress.
     pub(super) fn samples(&self, test: &Test, now: &[Option<Progress>]) -> Vec<LinkSample> {
-        let nodes = now.len();
+        let into_nodes = lanes::into_nodes(test, now.len());
         let mut samples = Vec::new();
-        for (node, (now, before)) in now.iter().zip(&self.before).enumerate() {
+        for ((lanes, now), before) in into_nodes.iter().zip(now).zip(&self.before) {
             let Some(now) = now else { continue };
-            let lanes = (0..test.phases - 1)
-                .flat_map(|boundary| lanes::incoming(test, nodes, boundary, node));
             let before = before.links.iter().copied().chain(std::iter::repeat(0));
-            for ((lane, now), before) in lanes.zip(&now.links).zip(before) {
+            for ((lane, now), before) in lanes.iter().zip(&now.links).zip(before) {
                 let bytes = now.saturating_sub(before);
-                samples.push(LinkSample { lane, bytes });
+                samples.push(LinkSample { lane: *lane, bytes });
             }
         }
         samples

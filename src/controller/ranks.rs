@@ -16,6 +16,7 @@ use crate::wire::message::{RankWord, ToNode};
 use super::events::RunEvent;
 use super::run_state::{RunState, fresh_names};
 use super::sessions::Halt;
+use super::test::{peers_of, places_on_hosts};
 
 impl RunState<'_> {
     pub(super) fn rank_records(&self, ranks: &Ranks) -> Vec<RankRecord> {
@@ -44,9 +45,13 @@ impl RunState<'_> {
         let nodes = self.hosts.len();
         self.sessions.begin_job();
         let names = fresh_names()?;
+        let places = places_on_hosts(&self.hosts);
         for (node, host) in self.hosts.iter().enumerate() {
+            // Ranks know each other by their numbers.
+            let (place, on_host) = places[node];
+            let peers = peers_of(&self.hosts, node, on_host, &[node]);
             let assignment = RankAssignment {
-                run: self.membership(node, &names),
+                run: self.membership(node, &names, place, peers),
                 port: host.rails[0].clone(),
                 job: job.clone(),
             };

@@ -1,7 +1,7 @@
 //! State of a run while it is conducted.
 
 use crate::judge::confirm::Request;
-use crate::plan::RunPlan;
+use crate::plan::{DataNetwork, RunPlan};
 use crate::record::{HostRecord, Missing, Outcome, TestRecord, Trouble, TroubleKind};
 
 use super::conditions::Conditions;
@@ -31,11 +31,15 @@ pub(super) struct RunState<'a> {
     /// Start of the run on this host's monotonic clock.
     pub(super) began_ns: u64,
     pub(super) conditions: &'a Conditions,
+    /// User who started the run, as `user@host`.
+    pub(super) by: String,
     pub(super) sessions: Sessions,
     pub(super) observer: &'a mut dyn Observer,
     /// Options in effect, as far as they are settled.
     pub(super) options: Vec<(String, String)>,
     pub(super) hosts: Vec<HostRecord>,
+    /// Network and number of rails for which the data addresses of the hosts were chosen.
+    pub(super) chosen: Option<(DataNetwork, usize)>,
     /// Index of the first test to run; earlier ones were taken over.
     pub(super) first: usize,
     /// Results so far.
@@ -75,6 +79,12 @@ impl RunState<'_> {
             ),
         };
         self.observer.see(RunEvent::Stage(&text));
+    }
+
+    /// Notes that the user or the system has asked for the end.
+    pub(super) fn interrupted(&mut self) -> Halt {
+        self.sessions.log.interrupted();
+        Halt::Noted
     }
 
     /// Continues without the nodes that have failed so far, if the user asked for that and enough nodes are left.

@@ -9,6 +9,7 @@ mod node;
 mod ranks;
 mod transport;
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,12 +25,13 @@ use crate::wire::message::{Progress, ToNode};
 
 use super::conditions::Conditions;
 use super::events::{Observer, RunEvent};
+use super::heartbeat::LOOK_UP;
 use super::pulse::Pulse;
-pub(super) use log::Halt;
 use log::Log;
+pub(super) use log::{Halt, ended_by};
 pub(super) use node::NodeSession;
 use node::TestState;
-use transport::Transport;
+use transport::{Transport, framed};
 
 /// State of the repeated clock measurement during a test, which proceeds question by question.
 struct Clocks {
@@ -41,6 +43,8 @@ struct Clocks {
     round: usize,
     /// Number of measurements in this test.
     measured: u64,
+    /// A node that has not answered the open question, as last seen.
+    open: usize,
 }
 
 /// Facts from which the data addresses of a host are chosen.
@@ -92,6 +96,10 @@ pub(super) struct Sessions {
     clocks: Clocks,
     /// The current test, second by second.
     pub(super) pulse: Pulse,
+    /// Next look for silent nodes.
+    silence_due: Instant,
+    /// Most bytes that the messages of all nodes can hold together: what was dropped since their nodes were last heard from still counts.
+    held_bytes: usize,
 }
 
 /// Wait for further failures once a possible cause is known, so that the true cause is among them.
@@ -100,6 +108,16 @@ const GRACE: Duration = Duration::from_millis(400);
 const LONG_GRACE: Duration = Duration::from_secs(2);
 /// Wait for the last messages of nodes when a run fails or ends, or when a test is given up.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// True if a node is `open`. Begins with the one that was open at the last look: a thousand nodes that answer one by one cost a thousand looks, and
+/// not a million.
+fn any_open(nodes: &[NodeSession], last: &mut usize, open: impl Fn(&NodeSession) -> bool) -> bool {
+    let (before, after) = nodes.split_at((*last).min(nodes.len()));
+    let found = after.iter().position(&open).map(|at| before.len() + at);
+    let found = found.or_else(|| before.iter().position(&open));
+    *last = found.unwrap_or(0);
+    found.is_some()
+}
 
 /// Deadline for the start of all nodes: the sum of all stages, for each wave of the fan-out and one more wave.
 fn launch_limit(plan: &RunPlan, fanout: usize) -> Duration {
@@ -145,24 +163,34 @@ impl Sessions {
                 due: Instant::now(),
                 round: 0,
                 measured: 0,
+                open: 0,
             },
+            silence_due: Instant::now(),
+            held_bytes: 0,
         }
     }
 
     /// Sends a message to a node, unless the node is gone.
     pub(super) fn send(&mut self, node: usize, message: &ToNode) {
-        let session = &mut self.nodes[node];
-        if !session.life.gone {
-            session.input.allowance.ask(message);
-            self.transport.send(session.place, message);
+        if !self.nodes[node].life.gone {
+            self.send_framed(node, message, &framed(message));
         }
     }
 
     /// Sends a message to all nodes that are not gone.
     pub(super) fn send_all(&mut self, message: &ToNode) {
+        let frame = framed(message);
         for node in 0..self.nodes.len() {
-            self.send(node, message);
+            if !self.nodes[node].life.gone {
+                self.send_framed(node, message, &frame);
+            }
         }
+    }
+
+    fn send_framed(&mut self, node: usize, message: &ToNode, frame: &[u8]) {
+        let session = &mut self.nodes[node];
+        session.input.allowance.ask(message);
+        self.transport.send(session.place, frame);
     }
 
     /// Records that a test was sent to the nodes, so that there are results to collect from now on. `crosses` is true if the nodes
@@ -263,36 +291,39 @@ impl Sessions {
 
     /// Hosts for the record.
     pub(super) fn host_records(&self) -> Vec<HostRecord> {
-        let identity = |node: &NodeSession| node.facts().map(|facts| facts.identity.clone());
-        let identities: Vec<_> = self.nodes.iter().map(identity).collect();
-        let record = |(number, node): (usize, &NodeSession)| {
-            let mut same = identities.iter();
-            let first = same.position(|other| *other == identities[number]);
+        let mut firsts: HashMap<Option<&str>, usize> = HashMap::new();
+        let nodes = self.nodes.iter().enumerate();
+        let records = nodes.map(|(number, node)| {
+            let identity = node.facts().map(|facts| facts.identity.as_str());
             let transport = node.up.as_ref().map(|up| up.transport.clone());
             HostRecord {
                 node: node.label.clone(),
                 transport: transport.unwrap_or_default(),
                 rails: Vec::new(),
-                host_index: first.unwrap_or(number),
+                host_index: *firsts.entry(identity).or_insert(number),
                 facts: node.facts().cloned().unwrap_or_default(),
             }
-        };
-        self.nodes.iter().enumerate().map(record).collect()
+        });
+        records.collect()
     }
 
     /// Waits until every node has sent its hello or failed, so that one run names all failures and not only the first.
     pub(super) fn await_hellos(&mut self, observer: &mut dyn Observer) -> Result<(), Halt> {
         let stage = format!("starting {} nodes", self.nodes.len());
         observer.see(RunEvent::Stage(&stage));
+        let (mut last, mut due) = (0, Instant::now());
         loop {
             self.turn();
             self.log.tell(observer);
-            self.check_hellos();
+            if Instant::now() >= due {
+                due = Instant::now() + LOOK_UP;
+                self.check_hellos();
+            }
             if self.log.interrupted() {
                 return Err(Halt::Noted);
             }
-            let is_settled = |node: &NodeSession| node.life.gone || node.hello.is_some();
-            if self.nodes.iter().all(is_settled) {
+            let open = |node: &NodeSession| !node.life.gone && node.hello.is_none();
+            if !any_open(&self.nodes, &mut last, open) {
                 return match self.log.troubles.is_empty() {
                     true => Ok(()),
                     false => Err(Halt::Noted),
@@ -327,6 +358,7 @@ impl Sessions {
         done: impl Fn(&NodeSession) -> bool,
     ) -> Result<(), Halt> {
         let until = Instant::now() + Duration::from_millis(limit_ms);
+        let mut last = 0;
         loop {
             self.turn();
             self.halt_on_trouble()?;
@@ -335,8 +367,8 @@ impl Sessions {
                 self.limits.keep_going && session.life.gone && session.test.is_complete()
             };
             let asked = |session: &NodeSession| session.takes_part() && !has_left(session);
-            let open = |session: &&NodeSession| asked(session) && !done(session);
-            if !self.nodes.iter().any(|session| open(&session)) {
+            let open = |session: &NodeSession| asked(session) && !done(session);
+            if !any_open(&self.nodes, &mut last, open) {
                 return Ok(());
             }
             if Instant::now() > until {
@@ -346,8 +378,8 @@ impl Sessions {
     }
 
     /// Failure of the sessions that have not done something in time.
-    fn late(&self, what: &str, seconds: u64, open: impl Fn(&&NodeSession) -> bool) -> Halt {
-        let late = self.nodes.iter().filter(open);
+    fn late(&self, what: &str, seconds: u64, open: impl Fn(&NodeSession) -> bool) -> Halt {
+        let late = self.nodes.iter().filter(|session| open(session));
         let late: Vec<String> = late.map(|session| session.label.clone()).collect();
         let what = format!("cannot {what}: timed out after {seconds} s");
         Trouble::of_node(TroubleKind::Deadline, &launcher::hosts::fold(&late), what).into()
@@ -383,9 +415,10 @@ impl Sessions {
         let ms = Duration::from_millis;
         let began = Instant::now();
         let (end, most) = (began + ms(until_end_ms), began + ms(most_ms));
+        let (mut last, mut silent) = (0, 0);
         loop {
             self.turn();
-            while let Some(told) = self.next_progress() {
+            while let Some(told) = self.next_progress(&mut silent) {
                 if self.limits.samples {
                     let samples = self.pulse.samples(test, &told);
                     observer.see(RunEvent::Samples(&samples));
@@ -396,26 +429,27 @@ impl Sessions {
             self.keep_clocks(test);
             self.halt_on_trouble()?;
             self.log.tell(observer);
-            let reported =
-                |session: &NodeSession| !session.takes_part() || session.test.report.is_some();
-            if self.nodes.iter().all(reported) {
+            let open =
+                |session: &NodeSession| session.takes_part() && session.test.report.is_none();
+            if !any_open(&self.nodes, &mut last, open) {
                 return Ok(());
             }
             let now = Instant::now();
-            let is_late = |session: &&NodeSession| {
+            let is_late = |session: &NodeSession| {
                 let from = session.test.moved.1.map_or(end, |moved| moved.max(end));
-                !reported(session) && now > (from + ms(beyond_ms)).min(most)
+                open(session) && now > (from + ms(beyond_ms)).min(most)
             };
-            if self.nodes.iter().any(|session| is_late(&session)) {
+            if now > end.min(most) && self.nodes.iter().any(is_late) {
                 return Err(self.late("report", began.elapsed().as_secs(), is_late));
             }
         }
     }
 
-    /// Progress of all nodes in the next second, once all nodes have reported it; `None` in the list for lost nodes.
-    fn next_progress(&mut self) -> Option<Vec<Option<Progress>>> {
+    /// Progress of all nodes in the next second, once all nodes have reported it; `None` in the list for lost nodes. `last` is a node that had not
+    /// reported it.
+    fn next_progress(&mut self, last: &mut usize) -> Option<Vec<Option<Progress>>> {
         let silent = |node: &NodeSession| node.takes_part() && node.test.progress.is_empty();
-        if self.nodes.iter().any(silent) || !self.nodes.iter().any(NodeSession::takes_part) {
+        if any_open(&self.nodes, last, silent) || !self.nodes.iter().any(NodeSession::takes_part) {
             return None;
         }
         let next = |node: &mut NodeSession| match node.takes_part() {
@@ -509,7 +543,11 @@ impl Sessions {
         while let Some((node, event)) = self.transport.next_event(&mut turn) {
             self.handle(node, event);
         }
-        self.look_for_silence();
+        let now = Instant::now();
+        if now >= self.silence_due {
+            self.silence_due = now + LOOK_UP;
+            self.look_for_silence();
+        }
     }
 
     fn look_for_silence(&mut self) {

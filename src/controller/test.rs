@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use crate::judge::order;
 use crate::plan::fit::{self, Capacity};
-use crate::plan::{Assignment, Bound, DataNetwork, Membership, Sink, Test, size};
+use crate::plan::{Assignment, Bound, DataNetwork, Membership, Peers, Sink, Test, size};
 use crate::record::{HostRecord, Trouble, TroubleKind, first_nodes};
 use crate::stats::offset::Offset;
-use crate::sys::{clock, facts};
+use crate::sys::clock;
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
 use super::events::{Hold, RunEvent};
@@ -45,7 +45,8 @@ impl RunState<'_> {
         self.watch(&test)?;
         self.hold(Hold::Collect)?;
         let after = self.sessions.measure_offsets()?;
-        let mut record = assemble::test(self, number, &before, &after);
+        let record = assemble::test(self, number, &before, &after);
+        let mut record = record.ok_or_else(|| self.interrupted())?;
         // The record is complete even without the series.
         if let Ok(series) = self
             .sessions
@@ -63,17 +64,17 @@ impl RunState<'_> {
         if self.hosts.iter().any(|host| host.rails.is_empty()) {
             // The number of connections depends on the chosen port. A failure here occurs again in `set_up`, which reports it.
             match self.choose_ports(number) {
-                Ok(()) | Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
-        let on_host = |first| {
-            let same = |host: &&HostRecord| host.host_index == first;
-            self.hosts.iter().filter(same).count()
-        };
+        let mut on_host = vec![0; self.hosts.len()];
+        for host in &self.hosts {
+            on_host[host.host_index] += 1;
+        }
         let capacities: Vec<Capacity> = first_nodes(&self.hosts)
             .map(|(node, host)| Capacity {
                 name: host.facts.hostname.clone(),
-                nodes: on_host(node),
+                nodes: on_host[node],
                 processors: Some(host.facts.cores),
                 memory_bytes: host.facts.spare_memory_bytes,
                 flows: flows_of(host),
@@ -138,8 +139,8 @@ impl RunState<'_> {
         self.sessions.measure_offsets()
     }
 
-    /// Chooses the data address of each rail of each node.
-    pub(super) fn choose_ports(&mut self, number: usize) -> Result<(), Halt> {
+    /// Chooses the data address of each rail of each node. Returns false if they are chosen already.
+    pub(super) fn choose_ports(&mut self, number: usize) -> Result<bool, Halt> {
         let test = &self.plan.tests()[number];
         self.choose_addresses(&test.network.clone(), test.rails)
     }
@@ -148,28 +149,40 @@ impl RunState<'_> {
         &mut self,
         network: &DataNetwork,
         rails: usize,
-    ) -> Result<(), Halt> {
+    ) -> Result<bool, Halt> {
+        let wanted = Some((network.clone(), rails));
+        // New records of hosts have no addresses.
+        let are_chosen = self.hosts.iter().all(|host| !host.rails.is_empty());
+        if are_chosen && self.chosen == wanted {
+            return Ok(false);
+        }
         let seen = self.sessions.seen_hosts();
         let chosen = addresses::choose(&self.plan.nodes, network, rails, &seen)?;
         for (host, rails) in self.hosts.iter_mut().zip(chosen) {
             host.rails = rails;
         }
-        self.name_places()
+        self.name_places()?;
+        self.chosen = wanted;
+        Ok(true)
     }
 
-    /// A node's membership of this run; `names` are the digits in the names of Unix sockets.
-    pub(super) fn membership(&self, node: usize, names: &str) -> Membership {
-        let identity = &self.hosts[node].facts.identity;
-        let hosts = self.hosts.iter();
+    /// A node's membership of this run; `names` are the digits in the names of Unix sockets. Of the other nodes, it knows its `peers`.
+    pub(super) fn membership(
+        &self,
+        node: usize,
+        names: &str,
+        place_on_host: usize,
+        peers: Peers,
+    ) -> Membership {
         Membership {
             token: self.conditions.token.clone(),
             secret: self.conditions.secret.clone(),
             names: names.to_owned(),
-            by: facts::own_name(),
+            by: self.by.clone(),
             started_ms: self.conditions.started_ms,
             node,
-            labels: hosts.clone().map(|host| host.node.clone()).collect(),
-            same_host: hosts.map(|host| host.facts.identity == *identity).collect(),
+            place_on_host,
+            peers,
             deadlines: self.plan.deadlines.clone(),
         }
     }
@@ -177,11 +190,18 @@ impl RunState<'_> {
     fn prepare(&mut self, number: usize, test: &Test) -> Result<(), Halt> {
         self.check_files(test)?;
         let names = fresh_names()?;
-        for node in 0..self.hosts.len() {
+        let peers = test.pattern.peers(self.hosts.len());
+        let part_of = parts(test, self.hosts.len());
+        let places = places_on_hosts(&self.hosts).into_iter();
+        for (node, (place, on_host)) in places.enumerate() {
+            if self.sessions.is_lost(node) {
+                continue;
+            }
+            let peers = peers_of(&self.hosts, node, on_host, &peers[node]);
             let assignment = Assignment {
-                run: self.membership(node, &names),
+                run: self.membership(node, &names, place, peers),
                 rails: self.hosts[node].rails.clone(),
-                test: test.clone(),
+                test: part_of(node),
                 seed: self.plan.seed,
                 keep_going: self.plan.keep_going,
                 samples: self.plan.samples() || self.conditions.watched,
@@ -190,10 +210,8 @@ impl RunState<'_> {
                     false => Vec::new(),
                 },
             };
-            if !self.sessions.is_lost(node) {
-                self.sessions
-                    .send(node, &ToNode::Prepare(Box::new(assignment)));
-            }
+            self.sessions
+                .send(node, &ToNode::Prepare(Box::new(assignment)));
         }
         let first = &self.hosts[0].facts.identity;
         let crosses = self.hosts.iter().any(|host| host.facts.identity != *first);
@@ -233,16 +251,20 @@ impl RunState<'_> {
 
     fn connect(&mut self, number: usize, test: &Test) -> Result<(), Halt> {
         let nodes = self.plan.nodes.len();
-        let of = |boundary: usize, node: usize| -> Listener {
-            let told = self.sessions.test(node).listeners.as_ref();
-            let told = told.and_then(|all| all.get(boundary).cloned());
-            told.unwrap_or(Listener::None).at(&self.hosts[node].rails)
+        let of = |node: usize| -> Vec<Listener> {
+            let told = self.sessions.test(node).listeners.as_deref();
+            let told = told.unwrap_or_default();
+            let at = |boundary: usize| {
+                let listener = told.get(boundary).cloned().unwrap_or(Listener::None);
+                listener.at(&self.hosts[node].rails)
+            };
+            (0..test.phases - 1).map(at).collect()
         };
-        let listeners = (0..test.phases - 1)
-            .map(|boundary| (0..nodes).map(|node| of(boundary, node)).collect())
-            .collect();
-        let book = AddressBook { listeners };
-        self.sessions.send_all(&ToNode::Connect(book));
+        let listeners: Vec<Vec<Listener>> = (0..nodes).map(of).collect();
+        for node in 0..nodes {
+            let book = book_of(test, &listeners, node);
+            self.sessions.send(node, &ToNode::Connect(book));
+        }
         let links = size::of(test, nodes).links;
         self.stage(number, &format!("connecting {links} links"));
         let deadlines = &self.plan.deadlines;
@@ -322,10 +344,166 @@ impl RunState<'_> {
     }
 }
 
+/// For each node, the number of nodes before it on its host, and the number of all nodes there.
+pub(super) fn places_on_hosts(hosts: &[HostRecord]) -> Vec<(usize, usize)> {
+    let mut counts = vec![0; hosts.len()];
+    let mut places = Vec::new();
+    for host in hosts {
+        places.push(counts[host.host_index]);
+        counts[host.host_index] += 1;
+    }
+    let places = places.into_iter().zip(hosts);
+    places
+        .map(|(place, host)| (place, counts[host.host_index]))
+        .collect()
+}
+
+/// The nodes that a node knows, `on_host` of all nodes being on its host. `peers` are in ascending order.
+pub(super) fn peers_of(
+    hosts: &[HostRecord],
+    node: usize,
+    on_host: usize,
+    peers: &[usize],
+) -> Peers {
+    let own = hosts[node].host_index;
+    let is_here = |peer: &usize| hosts[*peer].host_index == own;
+    let label = |peer: &usize| (*peer, hosts[*peer].node.clone());
+    Peers {
+        nodes: hosts.len(),
+        on_host,
+        labels: peers.iter().map(label).collect(),
+        same_host: peers.iter().copied().filter(is_here).collect(),
+    }
+}
+
+/// The part of a test that each node gets: the test with the paces of the node's own links.
+fn parts(test: &Test, nodes: usize) -> impl Fn(usize) -> Test + use<> {
+    let mut paces = vec![Vec::new(); nodes];
+    for pace in &test.paces {
+        paces[pace.from].push(*pace);
+    }
+    let common = Test {
+        paces: Vec::new(),
+        ..test.clone()
+    };
+    move |node| Test {
+        paces: paces[node].clone(),
+        ..common.clone()
+    }
+}
+
+/// The listeners to which a node connects. `listeners` are those of all nodes, by boundary.
+fn book_of(test: &Test, listeners: &[Vec<Listener>], node: usize) -> AddressBook {
+    let targets = test.pattern.targets(listeners.len(), node).into_iter();
+    AddressBook {
+        listeners: targets.map(|to| (to, listeners[to].clone())).collect(),
+    }
+}
+
 /// Number of connections that fill each data port of a host, according to its hardware.
 fn flows_of(host: &HostRecord) -> usize {
     let ports = host.rails.iter().filter_map(|rail| host.interface_of(rail));
     let physical = ports.filter(|port| port.physical);
     let flows = physical.map(|port| fit::flows_of(port.speed_mbit, port.members.len()));
     flows.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::test_of;
+    use crate::plan::tests::assignment;
+    use crate::plan::{DataPort, Pace, Pattern};
+    use crate::record::HostFacts;
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    fn hosts(count: usize) -> Vec<HostRecord> {
+        let host = |number: usize| HostRecord {
+            node: format!("rack07-n{number:04}"),
+            transport: "ssh2".to_owned(),
+            rails: vec![DataPort {
+                address: Ipv4Addr::from_bits(0x0a14_0000 + u32::try_from(number).unwrap()).into(),
+                interface: Some("enp65s0f0".to_owned()),
+            }],
+            host_index: number,
+            facts: HostFacts::default(),
+        };
+        (0..count).map(host).collect()
+    }
+
+    /// Bytes of all messages that set up a test, and those to the first node.
+    fn set_up_bytes(test: &Test, hosts: &[HostRecord]) -> (usize, usize) {
+        let nodes = hosts.len();
+        let (places, peers) = (places_on_hosts(hosts), test.pattern.peers(nodes));
+        let part_of = parts(test, nodes);
+        let listener =
+            |host: &HostRecord| Listener::Tcp(vec![SocketAddr::new(host.rails[0].address, 65_535)]);
+        let listeners: Vec<Vec<Listener>> = hosts.iter().map(|host| vec![listener(host)]).collect();
+        let of = |node: usize| {
+            let mut own = assignment();
+            (own.run.token, own.run.secret) = ("t".repeat(32), "s".repeat(32));
+            (own.run.names, own.run.by) = ("n".repeat(32), "operator@login1.cluster".to_owned());
+            own.run.node = node;
+            own.run.peers = peers_of(hosts, node, places[node].1, &peers[node]);
+            own.rails.clone_from(&hosts[node].rails);
+            own.neighbours = addresses::to_ask_for(hosts, node);
+            own.test = part_of(node);
+            assert_eq!(own.check(), Ok(()));
+            let book = book_of(test, &listeners, node);
+            let messages = [ToNode::Prepare(Box::new(own)), ToNode::Connect(book)];
+            let texts = messages.map(|one| serde_json::to_vec(&one).unwrap().len());
+            texts.iter().sum::<usize>()
+        };
+        ((0..nodes).map(of).sum(), of(0))
+    }
+
+    /// Symptom: the set-up of a ring of 1,000 nodes took 44 MB, since each of them got labels and addresses of all.
+    #[test]
+    fn the_set_up_of_a_ring_of_a_thousand_nodes_takes_two_megabytes() {
+        let mut test = test_of(2, 1);
+        test.pattern = Pattern::RING;
+        let hosts = hosts(1000);
+        let (all, first) = set_up_bytes(&test, &hosts);
+        assert!(all <= 2_000_000, "{all}");
+        // Ten times as many nodes need ten times as much.
+        assert!(first < set_up_bytes(&test, &hosts[..100]).1 + 100);
+        // In a test for losses each link has a pace.
+        let pace = |from: usize| Pace {
+            from,
+            to: (from + 1) % 1000,
+            bits_per_s: 9_876_543_210,
+        };
+        test.paces = (0..1000).map(pace).collect();
+        let (all, _) = set_up_bytes(&test, &hosts);
+        assert!(all <= 2_000_000, "{all}");
+    }
+
+    #[test]
+    fn a_node_gets_its_peers_their_listeners_and_its_paces_and_no_others() {
+        let mut test = test_of(2, 1);
+        test.pattern = Pattern::Links(vec![(0, 2), (3, 0)]);
+        let pace = |from, to| Pace {
+            from,
+            to,
+            bits_per_s: 7,
+        };
+        test.paces = vec![pace(0, 2), pace(3, 0)];
+        let mut hosts = hosts(5);
+        hosts[3].host_index = 0;
+        let peers = test.pattern.peers(5);
+        let places = places_on_hosts(&hosts);
+        assert_eq!(places, [(0, 2), (0, 1), (0, 1), (1, 2), (0, 1)]);
+        let own = peers_of(&hosts, 0, 2, &peers[0]);
+        let known: Vec<usize> = own.labels.iter().map(|(node, _)| *node).collect();
+        assert_eq!((known, own.same_host.clone()), (vec![0, 2, 3], vec![0, 3]));
+        assert_eq!(own.label(3), "rack07-n0003");
+        assert_eq!(peers[4], [4]);
+        let part_of = parts(&test, 5);
+        assert_eq!(part_of(3).paces, [pace(3, 0)]);
+        assert!(part_of(2).paces.is_empty());
+        let listeners = vec![vec![Listener::Unix("x".to_owned())]; 5];
+        let book = |node| book_of(&test, &listeners, node).listeners;
+        assert_eq!(book(0), [(2, listeners[2].clone())]);
+        assert!(book(2).is_empty());
+    }
 }

@@ -50,7 +50,7 @@ pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Req
         ..base.clone()
     };
     if request.paced.is_some() {
-        test.paces = paces(plan, hosts, &test).unwrap_or_default();
+        test.paces = paces(&view, plan, hosts, &test).unwrap_or_default();
     }
     test
 }
@@ -77,9 +77,13 @@ fn stretched(plan: &RunPlan, times: f64) -> u64 {
     whole(own as f64 * times.clamp(1.0, 100.0)).min(LONGEST_LOOK_NS.max(own))
 }
 
-/// Rates to which the pairs of a test are held so that nothing need be lost. `None` if a speed is unknown.
-pub fn paces(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Option<Vec<Pace>> {
-    let view = View::unmeasured(plan, hosts);
+/// Rates to which the pairs of a test are held so that nothing need be lost. `view` has the ports, measured or not. `None` if a speed is unknown.
+pub(crate) fn paces(
+    view: &View,
+    plan: &RunPlan,
+    hosts: &[HostRecord],
+    test: &Test,
+) -> Option<Vec<Pace>> {
     let pairs = pairs(plan, hosts, test);
     if let Pattern::Hol = test.pattern {
         let ceiling = view.ceiling(view.port_at(hosts, 0, 0))?;

@@ -7,12 +7,17 @@ use super::fault::{Cover, Fault};
 use super::look::Look;
 use super::thresholds::{FULL, FULLER, SAME_SPEED, WAIT_EXPLAINS};
 
+/// Work that can last asks this now and then: true if its result is not wanted any more. What it returns then is incomplete.
+pub(crate) type IsOver<'a> = &'a dyn Fn() -> bool;
+
 /// All tests as the judge sees them.
 pub struct Case<'a> {
     pub(super) fabric: &'a Fabric,
     pub(super) looks: Vec<Look<'a>>,
     /// Places that fell short while their host was at its own limit: a fault there can be the host's.
     pub(super) limited: BTreeSet<Place>,
+    /// Ends searches.
+    is_over: IsOver<'a>,
 }
 
 /// Measurement of a place or fault in one test. Rates are payload, in the unit of the observation.
@@ -72,9 +77,20 @@ impl<'a> Case<'a> {
             fabric,
             looks: observations.iter().map(look).collect(),
             limited: BTreeSet::new(),
+            is_over: &|| false,
         };
         case.limited = case.at_limit();
         case
+    }
+
+    /// The same, for searches that end when `is_over` says so.
+    pub(super) fn until(self, is_over: IsOver<'a>) -> Self {
+        Self { is_over, ..self }
+    }
+
+    /// True if a search must end.
+    pub(super) fn is_over(&self) -> bool {
+        (self.is_over)()
     }
 
     fn loading(&self) -> impl Iterator<Item = &Look<'a>> {
@@ -356,13 +372,10 @@ impl<'a> Case<'a> {
     }
 
     /// True if a flow through a port, in a test under load, crossed an uplink for which more links compete than it can carry.
-    pub fn is_left_to_chance(&self, place: Place) -> bool {
-        let number = self.fabric.number(place);
+    pub fn is_left_to_chance(&self, port: Place) -> bool {
+        let number = self.fabric.number(port);
         let mut loads = self.loading().filter(|look| look.tells_rates());
-        loads.any(|look| {
-            let mut flows = look.observation.flows.iter().zip(&look.by_chance);
-            flows.any(|(flow, chance)| *chance && flow.route.contains(&number))
-        })
+        loads.any(|look| look.left_to_chance[number])
     }
 
     /// Connections through a fault in the tests in which it fell short: all of them, and those that waited for the network and not for a host.

@@ -8,6 +8,7 @@ use crate::record::{
 use crate::units::percent;
 
 use super::cables;
+use super::case::IsOver;
 use super::confirm::Request;
 use super::names::and_more;
 use super::verdict;
@@ -29,10 +30,16 @@ pub struct Ended<'a> {
 }
 
 /// Returns the verdict and the sheet of a run.
+#[cfg(feature = "internals")]
 pub fn close(of: Ended<'_>) -> (Verdict, Sheet) {
+    close_until(of, &|| false).expect("nothing ends it early")
+}
+
+/// Returns the verdict and the sheet of a run, for as long as they are wanted. `None` if `is_over` says that they are not.
+pub(crate) fn close_until(of: Ended<'_>, is_over: IsOver<'_>) -> Option<(Verdict, Sheet)> {
     let (verdict, mut sheet, tests) = match of.measured {
         Measured::Acceptance(acceptance, record) => {
-            let judged = verdict::judge(of.plan, of.hosts, of.measured);
+            let judged = verdict::judge_until(of.plan, of.hosts, of.measured, is_over)?;
             let (mut verdict, sheet) = (judged.verdict, judged.sheet);
             if !judged.open.is_empty() {
                 leave_unmeasured(&mut verdict, &sheet, &judged.open, &of.plan.criteria);
@@ -46,7 +53,7 @@ pub fn close(of: Ended<'_>) -> (Verdict, Sheet) {
             (verdict, sheet, record.tests.as_slice())
         }
         Measured::Linktest(..) => {
-            let mut judged = verdict::judge(of.plan, of.hosts, of.measured);
+            let mut judged = verdict::judge_until(of.plan, of.hosts, of.measured, is_over)?;
             if !judged.open.is_empty() {
                 leave_open(&mut judged.verdict);
             }
@@ -69,7 +76,7 @@ pub fn close(of: Ended<'_>) -> (Verdict, Sheet) {
         },
         (None, None) => verdict,
     };
-    (verdict, sheet)
+    Some((verdict, sheet))
 }
 
 /// Sentences on links that went down or up during an aborted test, the most frequent first.
@@ -239,6 +246,33 @@ fn only_told(imb: &ImbRecord) -> Verdict {
 mod tests {
     use super::*;
     use crate::record::Record;
+
+    /// Symptom: Ctrl-C did not end the search for what to measure again.
+    #[test]
+    fn a_judgement_that_is_not_wanted_any_more_ends_its_search() {
+        let text = include_str!("../../tests/golden/backplane/record.json");
+        let record: Record = serde_json::from_str(text).unwrap();
+        let asked = std::cell::Cell::new(0_usize);
+        let after = |most: usize| {
+            asked.set(0);
+            let is_over = || {
+                asked.set(asked.get() + 1);
+                asked.get() > most
+            };
+            let ended = Ended {
+                plan: &record.plan,
+                hosts: &record.hosts,
+                measured: record.measured(),
+                missing: &[],
+                order: Vec::new(),
+                troubles: &[],
+            };
+            (close_until(ended, &is_over).is_some(), asked.get())
+        };
+        let (whole, cut) = (after(usize::MAX), after(10));
+        assert!(whole.0 && !cut.0);
+        assert!(cut.1 < whole.1, "{cut:?} {whole:?}");
+    }
 
     #[test]
     fn nothing_passes_on_what_another_interface_carried() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::case::Case;
+use super::case::{Case, IsOver};
 use super::confirm::{Request, Second, Standing};
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::Fault;
@@ -53,8 +53,18 @@ pub struct Blamed {
 }
 
 /// Decides what the rates prove, or what must be measured first.
+#[cfg(feature = "internals")]
 pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
-    let case = Case::new(fabric, observations);
+    decide_until(fabric, observations, &|| false)
+}
+
+/// Decides what the rates prove, or what must be measured first, for as long as the answer is wanted.
+pub(super) fn decide_until(
+    fabric: &Fabric,
+    observations: &[Observation],
+    is_over: IsOver<'_>,
+) -> Step {
+    let case = Case::new(fabric, observations).until(is_over);
     if case.suspects().is_empty() {
         return Step::Done(Decision::default());
     }
@@ -113,7 +123,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
                 .collect(),
         };
         rounds += 1;
-        if give_way.is_empty() || rounds > MOST_ROUNDS {
+        if give_way.is_empty() || rounds > MOST_ROUNDS || case.is_over() {
             break standings;
         }
         let without = [&ruled_out[..], &give_way].concat();

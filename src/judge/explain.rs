@@ -124,7 +124,8 @@ impl Model<'_> {
         let set = &found.set;
         let fewer = self.without(set, at);
         let mut rivals: Vec<Fault> = Vec::new();
-        for rival in found.candidates.iter().filter(|one| !set.has(&one.fault)) {
+        let wanted = found.candidates.iter().take_while(|_| !self.case.is_over());
+        for rival in wanted.filter(|one| !set.has(&one.fault)) {
             // A higher price for a rarer fault does not make it a worse explanation.
             let dearer = (rival.price - set.members[at].price).max(0.0);
             let is_alike = self.with(&fewer, rival).cost - dearer <= set.cost + INSEPARABLE;
@@ -144,7 +145,7 @@ impl Model<'_> {
         known: f64,
     ) -> Set {
         let mut set = Set::new(self.sound.clone(), Vec::new());
-        while set.members.len() < most {
+        while set.members.len() < most && !self.case.is_over() {
             let more = self.best_addition(&set, candidates, groups);
             let Some(more) = more.filter(|more| more.cost < set.cost) else {
                 break;
@@ -193,7 +194,9 @@ impl Model<'_> {
         candidates: &[Rc<Member>],
         groups: &[Rc<Member>],
     ) -> Option<Set> {
-        let new = candidates.iter().filter(|one| !set.has(&one.fault));
+        let wanted = || !self.case.is_over();
+        let new = candidates.iter().take_while(|_| wanted());
+        let new = new.filter(|one| !set.has(&one.fault));
         let tried = new.map(|one| self.with(set, one));
         let best = tried.min_by(|a, b| a.cost.total_cmp(&b.cost));
         // Groups are first guesses, worth a search if they explain about as much. A group that was ruled out can be close to the real one.
@@ -203,6 +206,7 @@ impl Model<'_> {
         let off = |one: &Rc<Member>| self.with(set, one).of_looks.iter().sum::<f64>();
         let mut guesses: Vec<(f64, &Fault)> = groups
             .iter()
+            .take_while(|_| wanted())
             .filter(|one| matches!(one.fault, Fault::Shared { .. }))
             .map(|one| (off(one), &one.fault))
             .filter(|(off, _)| *off < enough)
@@ -245,7 +249,7 @@ impl Model<'_> {
                     1 => Some(vec![one]),
                     _ => Some(vec![reversed(&one)?, one]),
                 });
-            let tried = next.map(|faults| {
+            let tried = next.take_while(|_| !self.case.is_over()).map(|faults| {
                 let with = with(&faults);
                 (faults, with)
             });
@@ -271,7 +275,7 @@ impl Model<'_> {
                 }
             };
             let many = set.members.len();
-            for at in 0..many {
+            for at in (0..many).take_while(|_| !self.case.is_over()) {
                 let fewer = self.without(&set, at);
                 if many > 1 && many * candidates.len() <= MOST_TRIED {
                     for one in candidates.iter().filter(|one| !set.has(&one.fault)) {

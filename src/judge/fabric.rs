@@ -269,13 +269,13 @@ impl Observation {
     }
 
     /// Rate that would pass each place with these capacities and these maximum rates of pairs.
-    pub fn predicted(&self, capacities: &[f64], pairs: &[((usize, usize), f64)]) -> Vec<f64> {
+    pub fn predicted(&self, capacities: &[f64], pairs: &BTreeMap<(usize, usize), f64>) -> Vec<f64> {
         if pairs.is_empty() {
             return self.sums(&fill(capacities, &self.flows));
         }
         let mut flows = self.flows.clone();
         for (flow, pair) in flows.iter_mut().zip(&self.pairs) {
-            for (_, most) in pairs.iter().filter(|(faulty, _)| faulty == pair) {
+            if let Some(most) = pairs.get(pair) {
                 flow.cap = flow.cap.min(*most);
             }
         }
@@ -323,13 +323,6 @@ impl Observation {
             }
         }
         counts
-    }
-
-    /// Received rate of a pair.
-    pub fn rate_of(&self, pair: (usize, usize)) -> f64 {
-        let mut links = self.links.iter();
-        let link = links.find(|link| (link.from, link.to) == pair);
-        link.map_or(0.0, |link| link.rate)
     }
 
     /// Expected and received rate of each pair. Leaves out pairs whose routes have no known limit.

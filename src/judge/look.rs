@@ -25,6 +25,8 @@ pub(super) struct Look<'a> {
     pub(super) exceeded: [bool; 2],
     /// For each flow, true if its share of an uplink is left to chance: more links compete for the uplink than it can carry.
     pub(super) by_chance: Vec<bool>,
+    /// For each place that is no uplink, true if such a flow passes it.
+    pub(super) left_to_chance: Vec<bool>,
     /// For each place, the only flow through it. `None` if flows share a place.
     pub(super) apart: Option<Vec<Option<usize>>>,
 }
@@ -81,6 +83,7 @@ impl<'a> Look<'a> {
             rates,
             expected,
             by_chance,
+            left_to_chance,
             apart: apart(fabric, observation),
         }
     }

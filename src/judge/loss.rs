@@ -4,7 +4,7 @@
 //! suspect only if chance causes as many in less than one of ten thousand runs. The judge blames what the losses have in common,
 //! and measures that alone, like every suspect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::confirm::Request;
 use super::decide::Decision;
@@ -211,15 +211,20 @@ fn add_broken(fabric: &Fabric, observations: &[Observation], losses: &mut Losses
         let mut all = losses.confirmed.iter().chain(&losses.undecided);
         all.any(|(known, _)| known == fault)
     };
-    let paced = || observations.iter().filter(|one| one.paced);
+    // Each test with the ports that received in it.
+    let receivers = |one: &Observation| -> BTreeSet<usize> {
+        let links = one.links.iter();
+        links.map(|link| link.to).collect()
+    };
+    let paced = observations.iter().filter(|one| one.paced);
+    let paced: Vec<_> = paced.map(|one| (one, receivers(one))).collect();
     for port in 0..fabric.ports.len() {
         let fault = Fault::Place(Place::Receive(port));
-        let into = |one: &&Observation| one.links.iter().any(|link| link.to == port);
         let seen = |isolated: bool| {
-            let looks = paced().filter(move |one| one.isolated == isolated);
-            looks
-                .filter(into)
-                .filter_map(move |one| one.frames.get(port))
+            let looks = paced
+                .iter()
+                .filter(move |(one, into)| one.isolated == isolated && into.contains(&port));
+            looks.filter_map(move |(one, _)| one.frames.get(port))
         };
         let received = sum(seen(false).map(|frames| frames.received));
         let broken = sum(seen(false).map(|frames| frames.broken));
@@ -229,9 +234,8 @@ fn add_broken(fabric: &Fabric, observations: &[Observation], losses: &mut Losses
         let share = broken as f64 / received.max(broken) as f64;
         let again: Vec<bool> = seen(true).map(|frames| frames.broken > 0).collect();
         if again.is_empty() {
-            let single = paced()
-                .filter(|one| !one.isolated)
-                .flat_map(|one| &one.links);
+            let single = paced.iter().filter(|(one, _)| !one.isolated);
+            let single = single.flat_map(|(one, _)| &one.links);
             let mut pairs: Vec<(usize, usize)> = single
                 .filter(|link| link.to == port && !fabric.ports[link.from].gone)
                 .map(|link| (link.from, link.to))

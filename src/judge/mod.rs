@@ -40,4 +40,6 @@ pub(crate) mod uniform;
 pub mod verdict;
 pub(crate) mod view;
 
-pub use decide::{Blamed, Decision, Step, decide};
+#[cfg(feature = "internals")]
+pub use decide::decide;
+pub use decide::{Blamed, Decision, Step};

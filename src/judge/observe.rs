@@ -9,6 +9,7 @@ use crate::record::{SwitchPort, TestRecord, first_nodes};
 use crate::stats::ceiling::Framing;
 use crate::units::sum;
 
+use super::case::IsOver;
 use super::disturbed;
 use super::fabric::{Fabric, Frames, Observation, Place, Port, Seen};
 use super::filling::Flow;
@@ -51,13 +52,14 @@ impl View {
             ..Self::default()
         };
         let heard = record::switch_ports(hosts);
+        let nodes = host::nodes_of_hosts(hosts);
         for (node, _) in first_nodes(hosts) {
             // The plan has the switch port of a single rail, and what is written goes before.
             let is_written = plan.nodes[node].switch_port.is_some();
             let own = Some(&heard[node]).filter(|own| own.len() > 1 && !is_written);
             for rail in 0..rails {
                 let at = own.and_then(|own| *own.get(rail)?);
-                view.add_port(plan, hosts, (node, rail), at);
+                view.add_port(plan, hosts, (&nodes[node], rail), at);
             }
         }
         view
@@ -65,10 +67,20 @@ impl View {
 
     /// Builds the view from everything measured so far. Latencies and patterns do not load ports, so they add nothing.
     pub fn of(plan: &RunPlan, hosts: &[HostRecord], measured: Measured<'_>) -> Self {
+        Self::until(plan, hosts, measured, &|| false)
+    }
+
+    /// The same, for as long as it is wanted.
+    pub(super) fn until(
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        measured: Measured<'_>,
+        is_over: IsOver<'_>,
+    ) -> Self {
         let mut view = Self::unmeasured(plan, hosts);
         match measured {
             Measured::Acceptance(acceptance, record) => {
-                view.add_tests(plan, hosts, &acceptance.tests, &record.tests);
+                view.add_tests(plan, hosts, &acceptance.tests, &record.tests, is_over);
             }
             Measured::Linktest(linktest, record) => view.add_links(hosts, linktest, record),
             Measured::Latency(..) | Measured::Imb(..) => {}
@@ -82,11 +94,13 @@ impl View {
         hosts: &[HostRecord],
         all: &[Test],
         tests: &[TestRecord],
+        is_over: IsOver<'_>,
     ) {
         let run: Vec<usize> = tests.iter().map(|test| test.test).collect();
-        for test in tests {
+        let nodes = host::nodes_of_hosts(hosts);
+        for test in tests.iter().take_while(|_| !is_over()) {
             let planned = &all[test.test];
-            self.mark_gone(hosts, test);
+            self.mark_gone(&nodes, test);
             self.count(hosts, test);
             let tells = planned.coupling == Coupling::Block && planned.purpose != Purpose::Check;
             if test.complete && tells && is_whole(test) {
@@ -98,7 +112,7 @@ impl View {
                         self.unfit.insert(test.test, unfit);
                     }
                     None => {
-                        self.add_test(plan, hosts, planned, test);
+                        self.add_test(plan, hosts, &nodes, planned, test);
                         self.repeats.extend(repeats);
                     }
                 }
@@ -121,22 +135,23 @@ impl View {
     }
 
     /// Marks hosts as lost that have a node without a report.
-    fn mark_gone(&mut self, hosts: &[HostRecord], test: &TestRecord) {
+    fn mark_gone(&mut self, nodes: &[Vec<usize>], test: &TestRecord) {
         for (number, port) in self.ports.iter().enumerate() {
-            let nodes = host::nodes_of(hosts, port.node);
-            let gone = nodes.iter().any(|node| test.nodes[*node].is_none());
+            let mut nodes = nodes[port.node].iter();
+            let gone = nodes.any(|node| test.nodes[*node].is_none());
             self.fabric.ports[number].gone |= gone;
         }
     }
 
-    /// Adds the port that the host of a node has on a rail, at a switch port that it hears.
+    /// Adds the port that the host with these nodes has on a rail, at a switch port that it hears.
     fn add_port(
         &mut self,
         plan: &RunPlan,
         hosts: &[HostRecord],
-        (node, rail): (usize, usize),
+        (nodes, rail): (&[usize], usize),
         at: Option<&SwitchPort>,
     ) {
+        let node = nodes[0];
         let host = &hosts[node];
         let speed = speed_of(plan, host, node, rail);
         self.basis = match (self.basis, speed) {
@@ -156,7 +171,7 @@ impl View {
         let asked = asked.map_or(u32::MAX, |mss| mss.saturating_add(headers));
         let mtu_bytes = interface.map_or(1500, |one| one.mtu_bytes).min(asked);
         self.ports.push(PortView {
-            label: record::port_label(plan, hosts, &host::nodes_of(hosts, node), rail),
+            label: record::port_label(plan, hosts, nodes, rail),
             node,
             rail,
             at: at.cloned(),
@@ -187,7 +202,14 @@ impl View {
         });
     }
 
-    fn add_test(&mut self, plan: &RunPlan, hosts: &[HostRecord], test: &Test, record: &TestRecord) {
+    fn add_test(
+        &mut self,
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        nodes: &[Vec<usize>],
+        test: &Test,
+        record: &TestRecord,
+    ) {
         // A lookup for each lane would take long with 65,000 of them.
         let ports_of = |node: usize| {
             let rails = 0..test.rails.max(1);
@@ -249,7 +271,7 @@ impl View {
         observation.links = seen.into_values().collect();
         observation.capacities = self.capacities(&acks_per_s);
         (observation.flows, observation.pairs) = self.flows(plan, hosts, test, &ends);
-        self.add_limits(hosts, test, record, &mut observation);
+        self.add_limits(hosts, nodes, test, record, &mut observation);
         observation.frames = self.frames(hosts, record);
         let seen = observation.seen(&self.fabric);
         if let Some(unfit) = unfit::too_fast(self, hosts, record, &seen) {
@@ -257,7 +279,7 @@ impl View {
             return;
         }
         self.add_foreign(plan, hosts, record, &seen, &mut observation);
-        let series = Series::of(&self.ports, hosts, test, record);
+        let series = Series::of(&self.ports, hosts, nodes, test, record);
         if let Some((worst, stretch)) = series.and_then(|all| all.worst(&self.fabric, &observation))
         {
             self.stretches.insert(record.test, stretch);
@@ -335,6 +357,7 @@ impl View {
         for lane in (1..test.phases - 1).flat_map(|at| lanes::of_boundary(test, nodes, at)) {
             next.insert((lane.boundary, lane.from, lane.from_slot), lane);
         }
+        let rate_of = test.rates();
         // Chains with the same route form one flow with more connections.
         let mut flows: BTreeMap<Way, (f64, f64)> = BTreeMap::new();
         for first in lanes::of_boundary(test, nodes, 0) {
@@ -345,7 +368,7 @@ impl View {
                     let (from, to) = ends(&lane);
                     pair = pair.or(Some((from, to)));
                     route.extend(self.fabric.way(from, to));
-                    let most = test.rate_of(&lane);
+                    let most = rate_of(&lane);
                     cap = cap.min(most.map_or(f64::INFINITY, |rate| rate as f64));
                 }
                 let Some(onward) = next.get(&(lane.boundary + 1, lane.to, lane.to_slot)) else {
@@ -368,22 +391,24 @@ impl View {
     fn add_limits(
         &mut self,
         hosts: &[HostRecord],
+        nodes: &[Vec<usize>],
         test: &Test,
         record: &TestRecord,
         observation: &mut Observation,
     ) {
+        let links = host::links_of_nodes(record);
         observation.host_limited = vec![false; hosts.len()];
         observation.waiting = vec![0.0; hosts.len()];
         for port in &self.ports {
             let first = port.node;
-            let nodes = host::nodes_of(hosts, first);
-            observation.waiting[first] = host::waiting(record, &nodes);
+            let nodes = &nodes[first];
+            observation.waiting[first] = host::waiting(record, nodes, &links);
             let limit = port
                 .slot_limit
                 .clone()
                 .or_else(|| host::port_limit(record, first, port.interface(hosts)))
-                .or_else(|| host::limit(record, &nodes))
-                .or_else(|| host::receive_limit(record, test.phases, &nodes));
+                .or_else(|| host::limit(record, nodes))
+                .or_else(|| host::receive_limit(test.phases, nodes, &links));
             if let Some(limit) = limit {
                 observation.host_limited[first] = true;
                 self.limits.insert((record.test, first), limit);

@@ -47,7 +47,6 @@ impl View {
         isolated: bool,
     ) {
         let host_of = |rank: usize| Some(hosts.get(job.ranks.get(rank)?.node)?.host_index);
-        let port_of = |host: usize| self.ports.iter().position(|port| port.node == host);
         let bits = linktest.message_bytes as f64 * 8.0;
         let mut observation = Observation {
             test,
@@ -100,7 +99,7 @@ impl View {
                 observation.host_limited[host] = true;
                 limits.push(((test, host), why));
             }
-            let (Some(a), Some(b)) = (port_of(from), port_of(to)) else {
+            let (Some(a), Some(b)) = (self.port_of(from), self.port_of(to)) else {
                 continue;
             };
             if a == b || !self.is_long_enough(linktest, time, (a, b)) {

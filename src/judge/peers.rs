@@ -163,7 +163,7 @@ fn classes(
 ) -> BTreeMap<Class, Vec<(usize, f64)>> {
     let fabric = &view.fabric;
     // The expected rates come from common ceilings, because the counted acknowledgements differ a little.
-    let expected = observation.predicted(&view.loaded_ceilings(), &[]);
+    let expected = observation.predicted(&view.loaded_ceilings(), &BTreeMap::new());
     let seen = observation.seen(fabric);
     let links = observation.links_at(fabric);
     let mut classes: BTreeMap<Class, Vec<(usize, f64)>> = BTreeMap::new();

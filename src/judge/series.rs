@@ -9,7 +9,6 @@ use crate::units::SECOND_NS;
 use numbers::whole;
 
 use super::fabric::{Fabric, Observation};
-use super::host;
 use super::look::Look;
 use super::thresholds::{
     EVEN, EVEN_SHARED, PROBE_S, RISES, STRETCH_LACKS, STRETCH_PART, STRETCH_S,
@@ -75,6 +74,7 @@ impl Series {
     pub(super) fn of(
         ports: &[PortView],
         hosts: &[HostRecord],
+        nodes: &[Vec<usize>],
         test: &Test,
         record: &TestRecord,
     ) -> Option<Self> {
@@ -86,14 +86,10 @@ impl Series {
         let inside = seconds.filter(|one| (begins..=ends).contains(&one.at_ns));
         let inside: Vec<_> = inside.collect();
         let rails = test.rails.max(1);
-        let nodes: Vec<Vec<usize>> = ports
-            .iter()
-            .map(|port| host::nodes_of(hosts, port.node))
-            .collect();
         let entry = |second: &crate::record::Second| -> Vec<f64> {
-            let places = ports.iter().zip(&nodes).flat_map(|(port, nodes)| {
+            let places = ports.iter().flat_map(|port| {
                 let sum = |columns: &[u64]| -> f64 {
-                    let own = nodes
+                    let own = nodes[port.node]
                         .iter()
                         .filter_map(|node| columns.get(node * rails + port.rail));
                     own.map(|bytes| *bytes as f64).sum()

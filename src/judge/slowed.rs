@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Decision;
 use super::case::Case;
-use super::fabric::{Fabric, Observation};
+use super::fabric::{Fabric, Observation, Seen};
 use super::fault::Fault;
 use super::thresholds::FULL;
 
@@ -64,18 +64,18 @@ impl Slowed {
 
 /// Rate that would pass each place if only the connections through these faults carried less.
 fn with_losses(fabric: &Fabric, observation: &Observation, lossy: &[Fault]) -> Vec<f64> {
-    let links = observation.links.iter().map(|link| (link.from, link.to));
     let covers: Vec<_> = lossy.iter().map(|fault| fault.cover(fabric)).collect();
-    let slow = links.filter(|(from, to)| covers.iter().any(|cover| cover.has(*from, *to)));
-    let slow: Vec<_> = slow.map(|pair| (pair, observation.rate_of(pair))).collect();
+    let is_slow = |link: &&Seen| covers.iter().any(|cover| cover.has(link.from, link.to));
+    let slow = observation.links.iter().filter(is_slow);
+    let slow: BTreeMap<_, _> = slow.map(|link| ((link.from, link.to), link.rate)).collect();
     observation.predicted(&observation.capacities, &slow)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::fabric::Place;
     use crate::judge::fabric::tests::of_hosts;
-    use crate::judge::fabric::{Place, Seen};
     use crate::judge::filling::Flow;
 
     /// One permutation of four ports that carry 1 each way. `rates` holds the rate of each sender's link.

@@ -7,7 +7,7 @@ use crate::plan::{Purpose, RunPlan, Sink, Test};
 use crate::record::{
     HostRecord, LinkRecord, TestRecord, Verdict, VerdictWord, WireKind, first_nodes,
 };
-use crate::units::{gbit_per_s, show_ns, show_rate, sum};
+use crate::units::{add, gbit_per_s, show_ns, show_rate};
 
 use super::case::Case;
 use super::confirm::Request;
@@ -75,18 +75,21 @@ fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<
     let Sink::File(pattern) = &planned.sink else {
         return None;
     };
-    let waiting = |node: usize| {
-        let into =
-            |link: &&LinkRecord| link.lane.to == node && link.lane.boundary + 2 == planned.phases;
-        let links = || test.links.iter().filter(into);
-        let waited = sum(links().map(|link| link.waits.waiting_for_slot_ns));
-        let bytes = sum(links().map(|link| link.interval_bytes));
-        (
-            waited as f64 / sum(links().map(|link| link.interval_ns)).max(1) as f64,
-            bytes,
-        )
-    };
-    let nodes = (0..hosts.len()).map(|node| (node, waiting(node)));
+    // For each node, over the links into its last phase: waits, interval and bytes.
+    let mut sums = vec![[0_u64; 3]; hosts.len()];
+    let last = |link: &&LinkRecord| link.lane.boundary + 2 == planned.phases;
+    for link in test.links.iter().filter(last) {
+        let own = [
+            link.waits.waiting_for_slot_ns,
+            link.interval_ns,
+            link.interval_bytes,
+        ];
+        for (sum, more) in sums.get_mut(link.lane.to).into_iter().flatten().zip(own) {
+            add(sum, more);
+        }
+    }
+    let waited = |[waited, interval, _]: &[u64; 3]| *waited as f64 / (*interval).max(1) as f64;
+    let nodes = sums.iter().map(|own| (waited(own), own[2])).enumerate();
     let (node, (waited, bytes)) = nodes.max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
     let node_ns = test.nodes.get(node)?.as_ref()?.interval_ns;
     (waited >= SLOW_SINK).then(|| Unfit {
@@ -103,8 +106,9 @@ fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<
 
 /// Text on a host that lacked processors; empty without one.
 fn busy(hosts: &[HostRecord], test: &TestRecord) -> String {
+    let nodes = host::nodes_of_hosts(hosts);
     let busy = first_nodes(hosts).find_map(|(node, one)| {
-        let limit = host::limit(test, &host::nodes_of(hosts, node))?;
+        let limit = host::limit(test, &nodes[node])?;
         Some(format!("; {}: {limit}", one.node))
     });
     busy.unwrap_or_default()

@@ -6,8 +6,9 @@ use crate::record::{
     PortSheet, Sheet, SignedFigure, StretchSheet, UplinkSheet, Verdict, VerdictWord,
 };
 
-use super::case::{Case, Pass};
+use super::case::{Case, IsOver, Pass};
 use super::confirm::Request;
+use super::decide::decide_until;
 use super::disturbed::{self, Disturbed};
 use super::fabric::{Observation, Place};
 use super::fault::Fault;
@@ -21,7 +22,7 @@ use super::thresholds::PEERS;
 use super::unexplained::Foreseen;
 use super::unfit;
 use super::view::View;
-use super::{Decision, Step, decide};
+use super::{Decision, Step};
 
 /// Current judgement, and the measurements that would allow more.
 pub struct Judgement {
@@ -34,16 +35,27 @@ pub struct Judgement {
 }
 
 /// Judges a run by the measurements so far.
+#[cfg(feature = "internals")]
 pub fn judge(plan: &RunPlan, hosts: &[HostRecord], measured: Measured<'_>) -> Judgement {
-    let mut view = View::of(plan, hosts, measured);
+    judge_until(plan, hosts, measured, &|| false).expect("nothing ends it early")
+}
+
+/// Judges a run by the measurements so far, for as long as that is wanted. `None` if `is_over` says that it is not.
+pub(crate) fn judge_until(
+    plan: &RunPlan,
+    hosts: &[HostRecord],
+    measured: Measured<'_>,
+    is_over: IsOver<'_>,
+) -> Option<Judgement> {
+    let mut view = View::until(plan, hosts, measured, is_over);
     let mut losses = loss::judge(&view.fabric, &view.observations, plan.criteria.loss);
     let blocking = hol::judge(&view.fabric, &view.observations);
-    let (mut decision, mut open) = rates(&view);
+    let (mut decision, mut open) = rates(&view, is_over);
     if plan.criteria.peers && open.is_empty() {
         let behind = peers::raised(&view.fabric, &view.observations, &decision);
         if !behind.is_empty() {
             view.fabric.behind = behind;
-            (decision, open) = rates(&view);
+            (decision, open) = rates(&view, is_over);
         }
     }
     let (mut told, mut instead) = (Vec::new(), unfit::instead(&view));
@@ -55,7 +67,7 @@ pub fn judge(plan: &RunPlan, hosts: &[HostRecord], measured: Measured<'_>) -> Ju
             let sentences: Vec<String> = sentences.collect();
             let mut calm = view.clone();
             disturbed::replace(&mut calm, &replaced);
-            if rates(&calm) == (Decision::default(), Vec::new()) {
+            if rates(&calm, is_over) == (Decision::default(), Vec::new()) {
                 (view, decision, told) = (calm, Decision::default(), sentences);
                 instead.extend(replaced);
                 open.clear();
@@ -121,15 +133,15 @@ pub fn judge(plan: &RunPlan, hosts: &[HostRecord], measured: Measured<'_>) -> Ju
     if let (VerdictWord::NotJudged, Some(reason)) = (verdict.word, why_not) {
         verdict.reason = reason;
     }
-    Judgement {
+    (!is_over()).then_some(Judgement {
         open,
         verdict,
         sheet,
-    }
+    })
 }
 
 /// Decision on the rates, or the requests to measure first.
-fn rates(view: &View) -> (Decision, Vec<Request>) {
+fn rates(view: &View, is_over: IsOver<'_>) -> (Decision, Vec<Request>) {
     // Links share a congested port arbitrarily, so they blame no port.
     let others: Vec<Observation>;
     let observations = match view.observations.iter().any(|one| one.only.is_some()) {
@@ -140,7 +152,7 @@ fn rates(view: &View) -> (Decision, Vec<Request>) {
             &others
         }
     };
-    match decide(&view.fabric, observations) {
+    match decide_until(&view.fabric, observations, is_over) {
         Step::Measure(open) => (Decision::default(), open),
         Step::Done(decision) => (decision, Vec::new()),
     }

@@ -129,11 +129,23 @@ impl View {
 
     /// Number of the port that a node's host has on a rail.
     pub fn port_at(&self, hosts: &[HostRecord], node: usize, rail: usize) -> usize {
-        let first = hosts[node].host_index;
-        let mut ports = self.ports.iter();
-        ports
-            .position(|port| port.node == first && port.rail == rail)
-            .unwrap_or(0)
+        let place = (hosts[node].host_index, rail);
+        let at = self.find(place);
+        let is_it = |port: &&PortView| (port.node, port.rail) == place;
+        self.ports.get(at).filter(is_it).map_or(0, |_| at)
+    }
+
+    /// Number of the first port of the host whose first node is `first`, if it has one.
+    pub(super) fn port_of(&self, first: usize) -> Option<usize> {
+        let at = self.find((first, 0));
+        let port = self.ports.get(at).filter(|port| port.node == first);
+        port.map(|_| at)
+    }
+
+    /// Number of the port at a place, or of the next one: ports stand in the order of their hosts and rails.
+    fn find(&self, place: (usize, usize)) -> usize {
+        self.ports
+            .partition_point(|port| (port.node, port.rail) < place)
     }
 
     /// Tests that repeat a test, including those that are no evidence.

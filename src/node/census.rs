@@ -140,7 +140,7 @@ fn seen(snapshot: &Snapshot, card: Card, with_ends: bool) -> Option<SeenNode> {
         else {
             continue; // The card has no such slot.
         };
-        let same_host = node.card.same_host.get(peer).copied().unwrap_or(false);
+        let same_host = node.card.peers.shares_host(peer);
         let sum = match role {
             EndRole::Sender if same_host => None,
             EndRole::Sender => Some(&mut node.sent_bytes),

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::plan::lanes::tests::test_of;
     use crate::plan::tests::membership;
-    use crate::plan::{DataPort, Membership};
+    use crate::plan::{DataPort, Membership, Peers};
 
     fn assignment() -> Assignment {
         let mut test = test_of(3, 1);
@@ -202,8 +202,12 @@ mod tests {
         Assignment {
             run: Membership {
                 node: 0,
-                labels: ["a", "b", "c"].map(str::to_owned).to_vec(),
-                same_host: vec![true, true, false],
+                peers: Peers {
+                    nodes: 3,
+                    on_host: 2,
+                    labels: (0..).zip(["a", "b", "c"].map(str::to_owned)).collect(),
+                    same_host: vec![0, 1],
+                },
                 ..membership()
             },
             keep_going: false,

@@ -64,7 +64,7 @@ enum Refusal {
 
 /// True if this node takes the lock for all nodes of its run on this host.
 pub(super) fn is_holder(run: &Membership) -> bool {
-    run.same_host.iter().position(|same| *same) == Some(run.node)
+    run.place_on_host == 0
 }
 
 impl HostLock {

@@ -105,8 +105,7 @@ impl RankJob {
             .map_err(|error| lacking(format!("cannot make a socket pair: {}", why(&error))))?;
         let ranks = assignment.job.ranks();
         // The nodes of one host take processors one after the other.
-        let before = assignment.run.same_host[..assignment.run.node].iter();
-        let before = before.filter(|same| **same).count() * ranks.per_node;
+        let before = assignment.run.place_on_host * ranks.per_node;
         let on_host = ranks.per_node * assignment.run.nodes_on_host();
         let mut keep: Vec<RawFd> = listeners.iter().map(AsRawFd::as_raw_fd).collect();
         keep.push(far.as_raw_fd());

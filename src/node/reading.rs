@@ -75,7 +75,7 @@ pub(super) fn progress(resources: &NodeResources) -> Progress {
         if assignment.samples && role == EndRole::Receiver {
             sums.links.push(bytes);
         }
-        let same_host = assignment.run.same_host.get(peer).copied().unwrap_or(false);
+        let same_host = assignment.run.peers.shares_host(peer);
         match role {
             EndRole::Sender if same_host => {}
             EndRole::Sender => sums.sent_bytes[rail] += bytes,

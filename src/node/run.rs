@@ -560,7 +560,7 @@ fn source_bytes(assignment: &Assignment) -> Result<Option<u64>, Trouble> {
     let Source::File(pattern) = &assignment.test.source else {
         return Ok(None);
     };
-    let name = plan::file_name(pattern, &assignment.run.labels[assignment.run.node]);
+    let name = plan::file_name(pattern, assignment.run.label());
     let bytes = file::source_bytes(Path::new(&name)).map_err(|error| {
         let what = format!("cannot read source {name}: {}", why(&error));
         Trouble::own(TroubleKind::Resource, what)

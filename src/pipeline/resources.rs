@@ -134,8 +134,7 @@ fn card(assignment: &Assignment) -> String {
         by: assignment.run.by.clone(),
         started_ms: assignment.run.started_ms,
         node: assignment.run.node,
-        labels: assignment.run.labels.clone(),
-        same_host: assignment.run.same_host.clone(),
+        peers: assignment.run.peers.clone(),
         test: assignment.test.clone(),
     };
     // Without it the run cannot be watched, but can still take place.
@@ -260,15 +259,15 @@ impl NodeResources {
         (self.slots(0) + self.slots(last)) * last
     }
 
-    /// Publishes the addresses of all nodes to the senders.
+    /// Publishes the addresses of the book to the senders.
     pub(crate) fn publish(&self, book: &AddressBook) {
-        for (boundary, of_nodes) in book.listeners.iter().enumerate() {
-            for (node, listener) in of_nodes.iter().enumerate() {
+        for (node, of_node) in &book.listeners {
+            for (boundary, listener) in of_node.iter().enumerate() {
                 let Listener::Tcp(addresses) = listener else {
                     continue;
                 };
                 for (rail, address) in addresses.iter().enumerate() {
-                    self.board.publish_address(boundary, node, rail, *address);
+                    self.board.publish_address(boundary, *node, rail, *address);
                 }
             }
         }
@@ -328,7 +327,7 @@ impl NodeResources {
 
     /// Name of a lane in messages: `n1->n2`, with the rail and the stream if there are several.
     pub(crate) fn lane_name(&self, lane: &Lane) -> String {
-        let labels = &self.assignment.run.labels;
+        let peers = &self.assignment.run.peers;
         let test = &self.assignment.test;
         let rail = match &self.assignment.rail(lane).interface {
             Some(name) if test.rails > 1 => format!(" over {name}"),
@@ -339,7 +338,8 @@ impl NodeResources {
         } else {
             rail
         };
-        format!("{}->{}{stream}", labels[lane.from], labels[lane.to])
+        let (from, to) = (peers.label(lane.from), peers.label(lane.to));
+        format!("{from}->{to}{stream}")
     }
 
     /// Name of a sender or receiver in messages.
@@ -363,7 +363,8 @@ impl NodeResources {
 
     /// Name of a relay in messages.
     pub(crate) fn relay_name(&self, lane: &Lane, onward: &Lane) -> String {
-        let (name, to) = (self.lane_name(lane), &self.assignment.run.labels[onward.to]);
+        let (name, peers) = (self.lane_name(lane), &self.assignment.run.peers);
+        let to = peers.label(onward.to);
         format!("phase {} relay {name}->{to}", lane.boundary + 1)
     }
 

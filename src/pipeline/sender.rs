@@ -121,7 +121,7 @@ fn make_link<'resources>(
             None => Endpoint::Unix(unix_name(&assignment.run.names, lane.to, lane.boundary)),
         },
         from: assignment.rails[rail].address,
-        here: assignment.run.same_host[lane.to],
+        here: assignment.run.peers.shares_host(lane.to),
         options,
         limit: Duration::from_millis(deadlines.connect_ms),
     };

@@ -58,7 +58,7 @@ fn open(resources: &NodeResources) -> Result<Option<(FileSink, String)>, Failure
     let Sink::File(pattern) = &assignment.test.sink else {
         return Ok(None);
     };
-    let name = plan::file_name(pattern, &assignment.run.labels[assignment.run.node]);
+    let name = plan::file_name(pattern, assignment.run.label());
     let file = FileSink::create(Path::new(&name));
     let file = file.map_err(|error| file_failure("write sink", &name, &error))?;
     Ok(Some((file, name)))

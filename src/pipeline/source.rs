@@ -38,7 +38,7 @@ impl<'resources> Source<'resources> {
         let file = match &assignment.test.source {
             SourceKind::Memory => None,
             SourceKind::File(pattern) => {
-                let name = plan::file_name(pattern, &assignment.run.labels[assignment.run.node]);
+                let name = plan::file_name(pattern, assignment.run.label());
                 let opened = FileSource::open(Path::new(&name));
                 Some(opened.map_err(|error| file_failure("read source", &name, &error))?)
             }

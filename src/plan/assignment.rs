@@ -14,6 +14,8 @@ use super::{
 const LONGEST_MS: u64 = 9_000_000_000_000;
 /// Maximum number of processes on any Linux.
 const MOST_PROCESSES: usize = 1 << 22;
+/// Allowed number of nodes of a run.
+const NODES: RangeInclusive<usize> = 1..=1 << 14;
 
 /// One data port of a node, also called a rail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +24,55 @@ pub struct DataPort {
     pub address: IpAddr,
     /// Interface with this address, if known.
     pub interface: Option<String>,
+}
+
+/// The nodes of a run as far as one of them knows them. With a thousand nodes the labels of all of them in each assignment are megabytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peers {
+    /// Number of nodes of the run.
+    pub nodes: usize,
+    /// Number of those on this node's host.
+    pub on_host: usize,
+    /// Indices and labels of this node and of those that it sends to or receives from, in ascending order.
+    pub labels: Vec<(usize, String)>,
+    /// Indices of those of them that are on this node's host, in ascending order.
+    pub same_host: Vec<usize>,
+}
+
+impl Peers {
+    fn place(&self, node: usize) -> Option<usize> {
+        let known = self.labels.binary_search_by_key(&node, |(peer, _)| *peer);
+        known.ok()
+    }
+
+    /// Label of a node; empty if it is no peer.
+    pub fn label(&self, node: usize) -> &str {
+        let place = self.place(node);
+        place.map_or("", |place| self.labels[place].1.as_str())
+    }
+
+    /// True if a peer is on this node's host.
+    pub fn shares_host(&self, node: usize) -> bool {
+        self.same_host.binary_search(&node).is_ok()
+    }
+
+    /// True if all nodes of the run are on one host.
+    pub fn is_one_host(&self) -> bool {
+        self.on_host == self.nodes
+    }
+
+    /// True if the numbers fit each other and node `node`. They come from another process.
+    pub(crate) fn are_sound(&self, node: usize) -> bool {
+        let known = |node: &usize| self.place(*node).is_some();
+        let last = self.labels.last();
+        NODES.contains(&self.nodes)
+            && self.labels.is_sorted_by(|a, b| a.0 < b.0)
+            && last.is_some_and(|(last, _)| *last < self.nodes)
+            && self.same_host.is_sorted_by(|a, b| a < b)
+            && self.same_host.iter().all(known)
+            && self.shares_host(node)
+            && (self.same_host.len()..=self.nodes).contains(&self.on_host)
+    }
 }
 
 /// A node's membership of a run.
@@ -39,10 +90,10 @@ pub struct Membership {
     pub started_ms: u64,
     /// Index of this node.
     pub node: usize,
-    /// Labels of all nodes.
-    pub labels: Vec<String>,
-    /// For each node, true if it is on this node's host.
-    pub same_host: Vec<bool>,
+    /// Number of nodes of the run on its host that come before it.
+    pub place_on_host: usize,
+    /// The nodes that it knows.
+    pub peers: Peers,
     /// Time limit of each stage.
     pub deadlines: Deadlines,
 }
@@ -105,18 +156,24 @@ pub enum AssignmentError {
 impl Membership {
     /// Number of nodes of the run.
     pub fn nodes(&self) -> usize {
-        self.labels.len()
+        self.peers.nodes
     }
 
     /// Number of the run's nodes on this host.
     pub fn nodes_on_host(&self) -> usize {
-        self.same_host.iter().filter(|same| **same).count()
+        self.peers.on_host
+    }
+
+    /// Label of this node.
+    pub fn label(&self) -> &str {
+        self.peers.label(self.node)
     }
 
     /// Checks that the numbers go together and that no deadline overflows. They come from another process.
     pub(super) fn check(&self) -> Result<(), AssignmentError> {
         let (node, nodes) = (self.node, self.nodes());
-        if node >= nodes || self.same_host.len() != nodes || !self.same_host[node] {
+        check_numbers([("nodes", nodes, NODES)])?;
+        if !self.peers.are_sound(node) || self.place_on_host >= self.nodes_on_host() {
             return Err(AssignmentError::Nodes(node, nodes));
         }
         match self.deadlines.longest_ms() {
@@ -203,8 +260,13 @@ pub(crate) mod tests {
             by: String::new(),
             started_ms: 0,
             node: 1,
-            labels: vec!["n1".to_owned(), "n2".to_owned()],
-            same_host: vec![false, true],
+            place_on_host: 0,
+            peers: Peers {
+                nodes: 2,
+                on_host: 1,
+                labels: vec![(0, "n1".to_owned()), (1, "n2".to_owned())],
+                same_host: vec![1],
+            },
             deadlines: Deadlines::default(),
         }
     }
@@ -234,9 +296,9 @@ pub(crate) mod tests {
         assert_eq!(assignment().check(), Ok(()));
         let all = [
             refused(|all| all.run.node = 2),
-            refused(|all| all.run.labels.clear()),
-            refused(|all| all.run.same_host.truncate(1)),
-            refused(|all| all.run.same_host[1] = false),
+            refused(|all| all.run.peers.labels.clear()),
+            refused(|all| all.run.peers.same_host.clear()),
+            refused(|all| all.run.place_on_host = 1),
             refused(|all| all.test.phases = 0),
             refused(|all| all.test.streams = usize::MAX),
             refused(|all| all.test.block_bytes = 0),
@@ -250,13 +312,36 @@ pub(crate) mod tests {
             "assignment with 0 phases: from 2 to 32 are possible"
         );
         let many = refused(|all| {
-            all.run.labels = vec![String::new(); 1 << 14];
-            all.run.same_host = vec![true; 1 << 14];
+            all.run.peers.nodes = 1 << 14;
             all.test.streams = 256;
         });
         assert!(
             many.starts_with("assignment of 16777220 processes"),
             "{many}"
         );
+        // The number is all that a message needs to claim so many nodes.
+        let text = "assignment with 1000000 nodes: from 1 to 16384 are possible";
+        assert_eq!(refused(|all| all.run.peers.nodes = 1_000_000), text);
+        assert!(refused(|all| all.run.peers.on_host = 3).contains("there is no such node"));
+        assert!(refused(|all| all.run.peers.labels.swap(0, 1)).contains("no such node"));
+    }
+
+    #[test]
+    fn a_node_knows_the_labels_of_its_peers_and_of_no_others() {
+        let peers = Peers {
+            nodes: 1000,
+            on_host: 1,
+            labels: vec![(6, "n7".to_owned()), (998, "n999".to_owned())],
+            same_host: vec![6],
+        };
+        assert_eq!(
+            [6, 7, 998, 1000].map(|node| peers.label(node)),
+            ["n7", "", "n999", ""]
+        );
+        assert_eq!(
+            [6, 7, 998].map(|node| peers.shares_host(node)),
+            [true, false, false]
+        );
+        assert!(peers.are_sound(6) && !peers.are_sound(998));
     }
 }

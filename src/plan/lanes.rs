@@ -5,6 +5,8 @@
 //! `j`, and returns if there are three phases or more: every chain is `i -> j -> i -> j`. With a permutation it continues around:
 //! `i -> i+K -> i+2K`.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Pace, Pattern, Test};
@@ -85,6 +87,15 @@ pub fn incoming(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<
         .collect()
 }
 
+/// The lanes into each node, boundary by boundary, in the order of the slots that they fill.
+pub fn into_nodes(test: &Test, nodes: usize) -> Vec<Vec<Lane>> {
+    let mut into = vec![Vec::new(); nodes];
+    for lane in all(test, nodes) {
+        into[lane.to].push(lane);
+    }
+    into
+}
+
 /// Number of links of one node at a boundary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Degree {
@@ -113,6 +124,17 @@ impl Degree {
 pub fn degree(test: &Test, nodes: usize, node: usize) -> Degree {
     let (sends, receives) = match test.pattern {
         Pattern::AllToAll => (nodes, nodes),
+        // A list of targets for each of many nodes takes long.
+        Pattern::Bisection { both } => {
+            let is_first = node < nodes / 2;
+            let others = if is_first {
+                nodes - nodes / 2
+            } else {
+                nodes / 2
+            };
+            let links = |any: bool| if any { others } else { 0 };
+            (links(both || is_first), links(both || !is_first))
+        }
         _ => (
             test.pattern.targets(nodes, node).len(),
             test.pattern.sources(nodes, node).len(),
@@ -159,8 +181,24 @@ impl Test {
     /// Rate limit of a lane's link in bits per second, if it has one.
     pub fn rate_of(&self, lane: &Lane) -> Option<u64> {
         let own = |pace: &&Pace| (pace.from, pace.to) == (lane.from, lane.to);
-        match self.paces.iter().find(own) {
-            Some(pace) => Some((pace.bits_per_s / self.streams.max(1) as u64).max(1)),
+        let pace = self.paces.iter().find(own);
+        self.limit_of(pace.map(|pace| pace.bits_per_s))
+    }
+
+    /// The same for many lanes: a search of all paces for each lane takes too long with thousands of them.
+    pub fn rates(&self) -> impl Fn(&Lane) -> Option<u64> + '_ {
+        // As in a search, the first of several paces of a pair counts.
+        let paces = self.paces.iter().rev();
+        let paces: HashMap<(usize, usize), u64> = paces
+            .map(|pace| ((pace.from, pace.to), pace.bits_per_s))
+            .collect();
+        move |lane: &Lane| self.limit_of(paces.get(&(lane.from, lane.to)).copied())
+    }
+
+    /// Rate limit of a link whose pair has this limit, if any.
+    fn limit_of(&self, of_pair: Option<u64>) -> Option<u64> {
+        match of_pair {
+            Some(bits_per_s) => Some((bits_per_s / self.streams.max(1) as u64).max(1)),
             None => self.sockets.rate_bits_per_s,
         }
     }
@@ -211,6 +249,23 @@ pub(crate) mod tests {
             ..Acceptance::default()
         });
         RunPlan::of(nodes, work, Deadlines::default())
+    }
+
+    #[test]
+    fn the_rate_of_a_lane_is_the_same_alone_and_among_many() {
+        let mut test = test_of(2, 2);
+        test.sockets.rate_bits_per_s = Some(7);
+        let pace = |from, to, bits_per_s| Pace {
+            from,
+            to,
+            bits_per_s,
+        };
+        test.paces = vec![pace(1, 0, 10), pace(0, 1, 20), pace(0, 1, 90)];
+        let rates = test.rates();
+        let lanes = all(&test, 3);
+        assert!(lanes.iter().all(|lane| rates(lane) == test.rate_of(lane)));
+        let of_pair = lanes.iter().find(|lane| (lane.from, lane.to) == (0, 1));
+        assert_eq!(of_pair.and_then(rates), Some(10));
     }
 
     proptest! {
@@ -281,6 +336,7 @@ pub(crate) mod tests {
             for (slot, lane) in incoming(&test, nodes, 0, node).iter().enumerate() {
                 prop_assert_eq!((lane.to, lane.to_slot), (node, slot));
             }
+            prop_assert_eq!(&into_nodes(&test, nodes)[node], &incoming(&test, nodes, 0, node));
         }
     }
 }

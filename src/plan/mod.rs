@@ -31,7 +31,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 pub use acceptance::{Acceptance, Profile};
-pub use assignment::{Assignment, AssignmentError, DataPort, Membership, kind_of};
+pub use assignment::{Assignment, AssignmentError, DataPort, Membership, Peers, kind_of};
 pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
 pub use pattern::{Pattern, PatternError};

@@ -116,11 +116,43 @@ impl Pattern {
         }
     }
 
+    /// For each node, those that it sends to or receives from and the node itself, in ascending order.
+    pub fn peers(&self, nodes: usize) -> Vec<Vec<usize>> {
+        let mut peers: Vec<Vec<usize>> = (0..nodes).map(|node| vec![node]).collect();
+        for from in 0..nodes {
+            for to in self.targets(nodes, from) {
+                peers[from].push(to);
+                peers[to].push(from);
+            }
+        }
+        for own in &mut peers {
+            own.sort_unstable();
+            own.dedup();
+        }
+        peers
+    }
+
+    /// For each node, true if another node sends to it.
+    pub fn receivers(&self, nodes: usize) -> Vec<bool> {
+        match self {
+            Self::AllToAll | Self::Mesh => vec![nodes > 1; nodes],
+            Self::Links(links) => {
+                let mut receives = vec![false; nodes];
+                links.iter().for_each(|(_, to)| receives[*to] = true);
+                receives
+            }
+            _ => (0..nodes)
+                .map(|node| !self.sources(nodes, node).is_empty())
+                .collect(),
+        }
+    }
+
     /// Position of `to` among the targets of `from`.
     pub fn place_of_target(&self, nodes: usize, from: usize, to: usize) -> usize {
         match self {
             Self::AllToAll => to,
             Self::Mesh => to - usize::from(to > from),
+            Self::Bisection { .. } => in_half(nodes, to),
             _ => before(&self.targets(nodes, from), to),
         }
     }
@@ -130,6 +162,7 @@ impl Pattern {
         match self {
             Self::AllToAll => from,
             Self::Mesh => from - usize::from(from > to),
+            Self::Bisection { .. } => in_half(nodes, from),
             _ => before(&self.sources(nodes, to), from),
         }
     }
@@ -242,6 +275,12 @@ pub(super) fn renumbered(node: usize, gone: &[usize]) -> usize {
     node - gone.iter().filter(|other| **other < node).count()
 }
 
+/// Position of a node in its half of the nodes.
+fn in_half(nodes: usize, node: usize) -> usize {
+    let half = nodes / 2;
+    if node < half { node } else { node - half }
+}
+
 /// Links of [`Pattern::Hol`].
 const HOL: [(usize, usize); 3] = [(0, 2), (0, 3), (1, 3)];
 
@@ -323,6 +362,17 @@ pub(crate) mod tests {
             };
             let even = (0..nodes).all(|node| count(node).0 == count(node).1);
             prop_assert!(!pattern.is_even(nodes) || even);
+            let loaded = |node: usize| sent.iter().any(|(from, to)| *to == node && *from != node);
+            let loaded: Vec<bool> = (0..nodes).map(loaded).collect();
+            prop_assert_eq!(pattern.receivers(nodes), loaded);
+            let peers = |node: usize| -> Vec<usize> {
+                let is_peer = |other: &usize| {
+                    *other == node || sent.contains(&(node, *other)) || sent.contains(&(*other, node))
+                };
+                (0..nodes).filter(is_peer).collect()
+            };
+            let peers: Vec<Vec<usize>> = (0..nodes).map(peers).collect();
+            prop_assert_eq!(pattern.peers(nodes), peers);
             let only_all_to_all = sent.iter().all(|(from, to)| from != to);
             prop_assert!(only_all_to_all || pattern == Pattern::AllToAll);
         }

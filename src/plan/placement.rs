@@ -44,7 +44,7 @@ pub fn processor_of(
 
 /// True if all nodes are on this host.
 fn shares(assignment: &Assignment) -> bool {
-    assignment.run.same_host.iter().all(|same| *same)
+    assignment.run.peers.is_one_host()
 }
 
 fn what_pays(assignment: &Assignment, processors: usize) -> Option<Together> {
@@ -126,7 +126,7 @@ mod tests {
         processors: &[usize],
     ) -> Vec<(Lane, [Option<usize>; 2])> {
         let mut all = assignment();
-        (all.run.labels, all.run.same_host) = (vec![String::new(); nodes], vec![true; nodes]);
+        (all.run.peers.nodes, all.run.peers.on_host) = (nodes, nodes);
         (all.test.phases, all.test.pin) = (phases, pin);
         lanes::all(&all.test, nodes)
             .into_iter()
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn two_nodes_share_a_processor_evenly_unless_the_other_would_be_idle_in_part() {
         let mut all = assignment();
-        (all.run.labels, all.run.same_host) = (vec![String::new(); 2], vec![true; 2]);
+        (all.run.peers.nodes, all.run.peers.on_host) = (2, 2);
         (all.test.phases, all.test.pin) = (2, Pin::Auto);
         for lane in lanes::all(&all.test, 2) {
             let mut number = |datapath| {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_ring_on_one_host_uses_all_processors() {
         let mut all = assignment();
-        (all.run.labels, all.run.same_host) = (vec![String::new(); 4], vec![true; 4]);
+        (all.run.peers.nodes, all.run.peers.on_host) = (4, 4);
         (all.test.phases, all.test.pin, all.test.pattern) = (2, Pin::Auto, Pattern::Shift(1));
         let mut at: Vec<_> = lanes::all(&all.test, 4)
             .iter()
@@ -232,7 +232,7 @@ mod tests {
                 .all(|(_, at)| *at == [None; 2])
         );
         let mut apart = assignment();
-        apart.run.same_host = vec![false, true];
+        apart.run.peers.on_host = 1;
         let lane = lanes::all(&apart.test, 2)[1];
         assert_eq!(processor_of(&apart, &lane, 1, &[0, 1]), None);
         apart.test.pin = Pin::List(vec![5, 6]);

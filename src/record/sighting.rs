@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Test;
 use crate::plan::lanes::{self, Lane};
+use crate::plan::{Peers, Test};
 
 use super::{EndCount, EndRole};
 
@@ -18,10 +18,8 @@ pub struct Card {
     pub started_ms: u64,
     /// Index of this node.
     pub node: usize,
-    /// Labels of all nodes.
-    pub labels: Vec<String>,
-    /// For each node, true if it is on this node's host.
-    pub same_host: Vec<bool>,
+    /// The nodes that it knows.
+    pub peers: Peers,
     /// The test that runs now.
     pub test: Test,
 }
@@ -31,25 +29,28 @@ impl Card {
     pub fn is_sound(&self) -> bool {
         const LONGEST: usize = 300;
         const MOST_LINKS: usize = 1 << 20;
-        self.node < self.labels.len()
-            && self.same_host.len() == self.labels.len()
+        self.peers.are_sound(self.node)
             && (2..=32).contains(&self.test.phases)
             && (1..=256).contains(&self.test.streams)
-            && self.labels.len().saturating_mul(self.test.streams) <= MOST_LINKS
+            && self.peers.nodes.saturating_mul(self.test.streams) <= MOST_LINKS
             && self
                 .test
                 .pattern
-                .check(self.labels.len(), self.test.phases)
+                .check(self.peers.nodes, self.test.phases)
                 .is_ok()
             && self.token.len() == 32
             && self.token.bytes().all(|byte| byte.is_ascii_hexdigit())
             && self.by.len() <= LONGEST
-            && self.labels.iter().all(|label| label.len() <= LONGEST)
+            && self
+                .peers
+                .labels
+                .iter()
+                .all(|(_, label)| label.len() <= LONGEST)
     }
 
     /// Label of this node.
     pub fn label(&self) -> &str {
-        self.labels.get(self.node).map_or("", String::as_str)
+        self.peers.label(self.node)
     }
 
     /// Lanes of one boundary that begin (sender) or end (receiver) at this node, in the order of their slots.
@@ -58,7 +59,7 @@ impl Card {
             EndRole::Sender => lanes::outgoing,
             EndRole::Receiver => lanes::incoming,
         };
-        of(&self.test, self.labels.len(), boundary, self.node)
+        of(&self.test, self.peers.nodes, boundary, self.node)
     }
 
     /// Nodes at the other ends of this node's links of a boundary, in the order of the slots.
@@ -186,8 +187,14 @@ pub(crate) mod tests {
                 by: "alice@login1".to_owned(),
                 started_ms: 1_795_225_495_000,
                 node,
-                labels: labels.iter().map(|label| (*label).to_owned()).collect(),
-                same_host: (0..labels.len()).map(|other| other == node).collect(),
+                peers: Peers {
+                    nodes: labels.len(),
+                    on_host: 1,
+                    labels: (0..)
+                        .zip(labels.iter().map(|label| (*label).to_owned()))
+                        .collect(),
+                    same_host: vec![node],
+                },
                 test: test_of(2, 1),
             },
             pid: 77,
@@ -224,7 +231,8 @@ pub(crate) mod tests {
             card.is_sound()
         };
         assert!(!spoil(|card| card.node = 2));
-        assert!(!spoil(|card| card.same_host.clear()));
+        assert!(!spoil(|card| card.peers.same_host.clear()));
+        assert!(!spoil(|card| card.peers.nodes = 1 << 40));
         assert!(!spoil(|card| card.test.phases = 1 << 40));
         assert!(!spoil(|card| card.test.streams = 0));
         assert!(!spoil(|card| card.token = "3f".to_owned()));

@@ -8,8 +8,8 @@ use crate::record::{
 use crate::units::{show_part, show_rate};
 
 use super::faults;
-use super::figures::{Direction, Port};
-use super::{grouped, percent};
+use super::figures::{Direction, Figures, Port};
+use super::{fold, grouped, percent};
 
 /// The weakest of all judged port directions, for the headline of a PASS. Returns `None` if none was judged.
 pub(super) fn weakest(record: &Record) -> Option<String> {
@@ -32,6 +32,20 @@ pub(super) fn weakest_as_text(
         show_part(one.rate_bits_per_s, one.expected_bits_per_s.unwrap_or(0.0)),
         percent(share)
     )
+}
+
+/// Line on port directions that lost all their partners in a test: what they carried says nothing about them. `None` if there is none.
+pub(super) fn without_partner(record: &Record, figures: &Figures) -> Option<String> {
+    const NAMED: usize = 4;
+    let label = |node: &usize| record.plan.nodes[*node].label.clone();
+    let all = figures.without_partner().map(|(port, direction, lost)| {
+        let lost: Vec<String> = lost.iter().map(label).collect();
+        format!("{} {direction} (lost: {})", port.label, fold(&lost))
+    });
+    let all: Vec<String> = all.collect();
+    let named = all[..all.len().min(NAMED)].join(", ");
+    let more = and_more(all.len(), NAMED, ", ");
+    (!all.is_empty()).then(|| format!("no partner  {named}{more}"))
 }
 
 /// Number of ports that were loaded, and the share of their capacity that they reached.

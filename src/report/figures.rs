@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::plan::Test;
 use crate::record::{
     HeldBy, LinkRecord, Missing, NodeRecord, Record, Second, TestRecord, port_label,
 };
@@ -58,8 +59,24 @@ pub struct Port {
     pub limiting_in: usize,
     /// True if all its nodes reported.
     pub reported: bool,
-    /// Seconds from the start of the test until a node was last heard of; `None` if none was lost during the test.
-    pub lost_at_s: Option<f64>,
+    /// Nanoseconds from the start of the test until a node was last heard of; `None` if none was lost during the test.
+    pub lost_at_ns: Option<u64>,
+    /// Nodes that its counted links lead to, if all of them were lost: the port had nothing to send to.
+    pub lost_receivers: Vec<usize>,
+    /// Nodes that its counted links come from, if all of them were lost.
+    pub lost_senders: Vec<usize>,
+}
+
+impl Port {
+    /// The lower rate of its directions, without one that lost its partners.
+    pub(super) fn least_gbit_per_s(&self) -> f64 {
+        let of = |rate: f64, lost: &[usize]| match lost.is_empty() {
+            true => rate,
+            false => f64::INFINITY,
+        };
+        let send = of(self.send_gbit_per_s, &self.lost_receivers);
+        send.min(of(self.receive_gbit_per_s, &self.lost_senders))
+    }
 }
 
 /// The figures of one test.
@@ -81,33 +98,35 @@ impl Figures {
     /// Computes the figures of a test.
     pub fn of(record: &Record, test: &TestRecord) -> Self {
         let crosses_switch = test.links.iter().any(|link| link.crosses_switch);
-        let limiting = limiting(test);
-        let counts = |link: &&LinkRecord| counted(link, crosses_switch);
-        let rails = record.plan.tests()[test.test].rails.max(1);
+        let plan = &record.plan.tests()[test.test];
+        let rails = plan.rails.max(1);
         let of_hosts = groups(record, crosses_switch).into_iter();
         let of_hosts = of_hosts.filter(|nodes| !was_lost_before(record, test, nodes));
-        let ports: Vec<Port> = of_hosts
-            .flat_map(|nodes| (0..rails).map(move |rail| (nodes.clone(), rail)))
-            .map(|(nodes, rail)| {
-                let plan = &record.plan.tests()[test.test];
-                let here = |link: &LinkRecord, node: usize| {
-                    nodes.contains(&node) && plan.rail_of(link.lane.stream) == rail
-                };
-                let mine = |end: fn(&LinkRecord) -> usize| {
-                    let counted = test.links.iter().filter(counts);
-                    counted.filter(move |link| here(link, end(link)))
-                };
-                let limited = |end: fn(&LinkRecord) -> usize| {
-                    let mine = limiting.iter().filter(|link| here(link, end(link)));
-                    mine.count()
-                };
-                let again = test
-                    .links
-                    .iter()
-                    .filter(|link| link.crosses_switch && here(link, link.lane.from));
-                let again = units::sum(again.map(LinkRecord::retransmits));
-                let from = |link: &LinkRecord| link.lane.from;
-                let to = |link: &LinkRecord| link.lane.to;
+        let of_hosts: Vec<Vec<usize>> = of_hosts.collect();
+        let links = PortLinks::of(test, plan, &of_hosts, crosses_switch);
+        let lost = lost_nodes(record, test);
+        let lost_peers = |links: &[&LinkRecord], peer: fn(&LinkRecord) -> usize| -> Vec<usize> {
+            if !links.iter().all(|link| lost.contains(&peer(link))) {
+                return Vec::new();
+            }
+            let peers: BTreeSet<usize> = links.iter().map(|link| peer(link)).collect();
+            peers.into_iter().collect()
+        };
+        let some_limit = !limiting(test).is_empty();
+        let limited = |links: &[&LinkRecord]| {
+            let limiting = links.iter().filter(|link| link.held_by == HeldBy::Limiting);
+            if some_limit { limiting.count() } else { 0 }
+        };
+        let rate =
+            |links: &[&LinkRecord]| -> f64 { links.iter().map(|link| test.rate_of(link)).sum() };
+        let ports = of_hosts
+            .iter()
+            .flat_map(|nodes| (0..rails).map(move |rail| (nodes, rail)));
+        let ports: Vec<Port> = ports
+            .zip(&links)
+            .map(|((nodes, rail), links)| {
+                let crossing = links.out.iter().filter(|link| link.crosses_switch);
+                let again = units::sum(crossing.map(|link| link.retransmits()));
                 let measured: Option<Vec<&NodeRecord>> = nodes
                     .iter()
                     .map(|node| test.nodes[*node].as_ref())
@@ -115,10 +134,10 @@ impl Figures {
                 let measured = measured.as_deref();
                 let each = measured.unwrap_or_default().iter();
                 Port {
-                    label: port_label(&record.plan, &record.hosts, &nodes, rail),
+                    label: port_label(&record.plan, &record.hosts, nodes, rail),
                     rail,
-                    send_gbit_per_s: mine(from).map(|link| test.rate_of(link)).sum(),
-                    receive_gbit_per_s: mine(to).map(|link| test.rate_of(link)).sum(),
+                    send_gbit_per_s: rate(&links.out),
+                    receive_gbit_per_s: rate(&links.into),
                     retransmits: measured.map(|_| again),
                     busiest_core: each
                         .clone()
@@ -128,13 +147,15 @@ impl Figures {
                         .filter_map(|one| one.ring_to_ring_ns)
                         .max()
                         .map(|ns| ns as f64 / 1e9),
-                    links_out: mine(from).count(),
-                    links_in: mine(to).count(),
-                    limiting_out: limited(from),
-                    limiting_in: limited(to),
+                    links_out: links.out.len(),
+                    links_in: links.into.len(),
+                    limiting_out: limited(&links.out),
+                    limiting_in: limited(&links.into),
                     reported: measured.is_some(),
-                    lost_at_s: lost_at_s(record, test, &nodes),
-                    nodes,
+                    lost_at_ns: lost_at_ns(record, test, nodes),
+                    lost_receivers: lost_peers(&links.out, |link| link.lane.to),
+                    lost_senders: lost_peers(&links.into, |link| link.lane.from),
+                    nodes: nodes.clone(),
                 }
             })
             .collect();
@@ -144,7 +165,7 @@ impl Figures {
             .filter(|link| !counted(link, crosses_switch));
         let here = record.hosts.iter().enumerate();
         let here = here.filter(|(node, _)| {
-            lost_at_s(record, test, &[*node]).is_none() && !was_lost_before(record, test, &[*node])
+            lost_at_ns(record, test, &[*node]).is_none() && !was_lost_before(record, test, &[*node])
         });
         let hosts: BTreeSet<usize> = here.map(|(_, host)| host.host_index).collect();
         Self {
@@ -156,16 +177,29 @@ impl Figures {
         }
     }
 
-    /// Every port direction that was reported and has links, with its rate in Gbit/s.
+    /// Every port direction that was reported, has links and did not lose all its partners, with its rate in Gbit/s.
     pub(super) fn directions(&self) -> impl Iterator<Item = (&Port, Direction, f64)> {
         let reported = self.ports.iter().filter(|port| port.reported);
         reported.flat_map(|port| {
             let send = (port, Direction::Send, port.send_gbit_per_s);
             let receive = (port, Direction::Receive, port.receive_gbit_per_s);
-            let sends = (port.links_out > 0).then_some(send);
-            let receives = (port.links_in > 0).then_some(receive);
-            sends.into_iter().chain(receives)
+            let sends = port.links_out > 0 && port.lost_receivers.is_empty();
+            let receives = port.links_in > 0 && port.lost_senders.is_empty();
+            let send = sends.then_some(send).into_iter();
+            send.chain(receives.then_some(receive))
         })
+    }
+
+    /// Every port direction that was reported and lost all its partners, with these.
+    pub(super) fn without_partner(&self) -> impl Iterator<Item = (&Port, Direction, &[usize])> {
+        let reported = self.ports.iter().filter(|port| port.reported);
+        let both = reported.flat_map(|port| {
+            [
+                (port, Direction::Send, &port.lost_receivers[..]),
+                (port, Direction::Receive, &port.lost_senders[..]),
+            ]
+        });
+        both.filter(|(.., lost)| !lost.is_empty())
     }
 
     /// The port direction with the lowest rate. From three phases on, links there and back are equal by construction, so among port directions within
@@ -207,6 +241,43 @@ fn groups(record: &Record, crosses_switch: bool) -> Vec<Vec<usize>> {
     groups.into_values().collect()
 }
 
+/// Counted links of a port.
+#[derive(Clone, Default)]
+struct PortLinks<'a> {
+    out: Vec<&'a LinkRecord>,
+    into: Vec<&'a LinkRecord>,
+}
+
+impl<'a> PortLinks<'a> {
+    /// The links of all ports, host by host and rail by rail. One pass over all links: a pass for each port takes minutes with a thousand hosts.
+    fn of(
+        test: &'a TestRecord,
+        plan: &Test,
+        of_hosts: &[Vec<usize>],
+        crosses_switch: bool,
+    ) -> Vec<Self> {
+        let rails = plan.rails.max(1);
+        let mut first_ports = vec![None; test.nodes.len()];
+        for (host, nodes) in of_hosts.iter().enumerate() {
+            for node in nodes {
+                first_ports[*node] = Some(host * rails);
+            }
+        }
+        let mut all = vec![Self::default(); of_hosts.len() * rails];
+        let counts = |link: &&LinkRecord| counted(link, crosses_switch);
+        for link in test.links.iter().filter(counts) {
+            let rail = plan.rail_of(link.lane.stream);
+            if let Some(first) = first_ports[link.lane.from] {
+                all[first + rail].out.push(link);
+            }
+            if let Some(first) = first_ports[link.lane.to] {
+                all[first + rail].into.push(link);
+            }
+        }
+        all
+    }
+}
+
 fn counted(link: &LinkRecord, crosses_switch: bool) -> bool {
     if crosses_switch {
         link.crosses_switch
@@ -215,10 +286,29 @@ fn counted(link: &LinkRecord, crosses_switch: bool) -> bool {
     }
 }
 
-/// Seconds from the start of a test until one of these nodes was lost in it.
-fn lost_at_s(record: &Record, test: &TestRecord, nodes: &[usize]) -> Option<f64> {
-    let lost = missing_of(record, nodes).find(|missing| missing.test == test.test);
-    Some(lost?.at_ns? as f64 / 1e9)
+/// Nanoseconds from the start of a test until one of these nodes was lost in it.
+fn lost_at_ns(record: &Record, test: &TestRecord, nodes: &[usize]) -> Option<u64> {
+    let mut missing = missing_of(record, nodes);
+    missing.find(|missing| missing.test == test.test)?.at_ns
+}
+
+/// Text on a node that was last heard of `at_ns` after the start of a test. Seconds count from the start of its window.
+pub(super) fn lost_text(plan: &Test, at_ns: u64) -> String {
+    let warmup_ns = plan.bound.times_ns().map_or(0, |(warmup_ns, _)| warmup_ns);
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    match at_ns.checked_sub(warmup_ns) {
+        Some(ns) => format!("lost at {:.1} s", seconds(ns)),
+        None => format!("lost at {:.1} s of the warm-up", seconds(at_ns)),
+    }
+}
+
+/// Nodes that were lost in a test or before it.
+fn lost_nodes(record: &Record, test: &TestRecord) -> BTreeSet<usize> {
+    let lost = record.missing.iter().filter(|one| one.test <= test.test);
+    let lost: BTreeSet<&str> = lost.map(|one| one.node.as_str()).collect();
+    let nodes = record.plan.nodes.iter().enumerate();
+    let lost = nodes.filter(|(_, node)| lost.contains(node.label.as_str()));
+    lost.map(|(node, _)| node).collect()
 }
 
 /// True if one of these nodes took no part in a test, since it was lost before.
@@ -283,4 +373,57 @@ pub fn steadiness(test: &TestRecord, warmup_ns: u64, crosses_switch: bool) -> Op
     sums.iter()
         .map(|sum| (sum - mean).abs() / mean)
         .reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Sheet, TroubleKind, VerdictWord};
+    use crate::report::{json, text};
+
+    /// Symptom: in a ring the port of a healthy host, whose only target had died, was the weakest with 0.00.
+    #[test]
+    fn a_port_whose_only_partner_was_lost_is_not_the_weakest_and_its_partner_is_named() {
+        let text = include_str!("../../tests/golden/acceptance/record.json");
+        let mut record = json::read(text).unwrap();
+        // The ring n1 -> n2 -> n3 -> n4 -> n1, without n1 from the first half second of the window on.
+        record.plan.acceptance_mut().unwrap().tests.truncate(1);
+        let tests = &mut record.outcome.acceptance_mut().unwrap().tests;
+        tests.truncate(1);
+        tests[0].nodes[0] = None;
+        for link in &mut tests[0].links {
+            if link.lane.from == 0 || link.lane.to == 0 {
+                (link.interval_bytes, link.received_bytes) = (0, 0);
+            }
+        }
+        let (warmup_ns, _) = record.plan.tests()[0].bound.times_ns().unwrap();
+        record.missing.push(Missing {
+            node: "n1".to_owned(),
+            test: 0,
+            at_ns: Some(warmup_ns + 500_000_000),
+            kind: TroubleKind::Lost,
+            what: "lost: silent for 10 s".to_owned(),
+        });
+        record.verdict.word = VerdictWord::NotJudged;
+        record.sheet = Sheet::default();
+        let figures = Figures::of(&record, &record.tests()[0]);
+        let (weakest, _, rate) = figures.weakest().unwrap();
+        assert!(rate > 0.0, "{weakest:?}");
+        let alone = figures.without_partner();
+        let alone: Vec<String> = alone
+            .map(|(port, direction, lost)| format!("{} {direction} {lost:?}", port.label))
+            .collect();
+        assert_eq!(alone, ["n2 receive [0]", "n4 send [0]"]);
+        let said = text::summary(&record);
+        for part in [
+            "n1 lost at 0.5 s (lost: silent for 10 s)",
+            "no partner  n2 receive (lost: n1), n4 send (lost: n1)",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        // Before the window nothing counts.
+        record.missing[0].at_ns = Some(warmup_ns - 500_000_000);
+        let said = text::summary(&record);
+        assert!(said.contains("n1 lost at 1.5 s of the warm-up ("), "{said}");
+    }
 }

@@ -40,6 +40,8 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
             plan.phases,
             show_rate(figures.total_gbit_per_s * 1e9),
         ));
+        let alone = directions::without_partner(record, &figures);
+        lines.extend(alone.map(|line| format!("{line} (test {})", test.test + 1)));
     }
     if !crosses {
         return lines; // No port carried traffic, so there is nothing to sign.

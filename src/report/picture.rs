@@ -16,7 +16,8 @@ pub(crate) fn picture(views: &[View], token: &str, height: usize) -> Vec<String>
         return Vec::new();
     };
     let mut lines = vec![headline(first.now, &pairs)];
-    let missing = missing(first.now, &pairs, token);
+    let labels = labels(&pairs);
+    let missing = missing(first.now, &pairs, &labels, token);
     let fixed = lines.len() + missing.iter().count() + 2;
     let room = height.saturating_sub(fixed);
     let links = links(&pairs);
@@ -26,7 +27,7 @@ pub(crate) fn picture(views: &[View], token: &str, height: usize) -> Vec<String>
     let left = room.saturating_sub(ports.len() - 1);
     lines.extend(ports);
     if !links.is_empty() && left > 0 {
-        lines.extend(link_lines(first.now, &links, left));
+        lines.extend(link_lines(first.now, &labels, &links, left));
     }
     lines.extend(missing);
     lines.truncate(height.max(1));
@@ -42,7 +43,7 @@ fn headline(first: &SeenNode, pairs: &[Pair<'_>]) -> String {
     let state = pairs.iter().map(|pair| pair.now.state).min();
     let age = pairs.iter().map(|pair| pair.now.age_ns).max().unwrap_or(0);
     let within = sum(|node| node.same_host_bytes);
-    let total = if card.same_host.iter().all(|same| *same) {
+    let total = if card.peers.is_one_host() {
         format!("{within} within one host")
     } else {
         let across = sum(|node| node.received_bytes);
@@ -57,18 +58,32 @@ fn headline(first: &SeenNode, pairs: &[Pair<'_>]) -> String {
     )
 }
 
+/// Labels of the nodes that the watched nodes know: themselves and their peers.
+fn labels<'a>(pairs: &[Pair<'a>]) -> BTreeMap<usize, &'a str> {
+    let known = pairs.iter().flat_map(|pair| &pair.now.card.peers.labels);
+    known.map(|(node, label)| (*node, label.as_str())).collect()
+}
+
 /// Line on nodes of the run that are on none of the watched hosts. Returns `None` if all nodes are watched.
-fn missing(first: &SeenNode, pairs: &[Pair<'_>], token: &str) -> Option<String> {
+fn missing(
+    first: &SeenNode,
+    pairs: &[Pair<'_>],
+    labels: &BTreeMap<usize, &str>,
+    token: &str,
+) -> Option<String> {
     let there: BTreeSet<usize> = pairs.iter().map(|pair| pair.now.card.node).collect();
-    let labels = first.card.labels.iter().enumerate();
-    let missing: Vec<String> = labels
-        .filter(|(node, _)| !there.contains(node))
-        .map(|(_, label)| label.clone())
-        .collect();
-    let (all, folded) = (first.card.labels.len(), fold(&missing));
-    (!missing.is_empty()).then(|| {
+    let known = labels.iter().filter(|(node, _)| !there.contains(node));
+    let known: Vec<String> = known.map(|(_, label)| (*label).to_owned()).collect();
+    let all = first.card.peers.nodes;
+    let missing = all.saturating_sub(there.len());
+    let names = match (fold(&known), missing.saturating_sub(known.len())) {
+        (names, 0) => names,
+        (_, others) if known.is_empty() => format!("{others} others"),
+        (names, others) => format!("{names} and {others} others"),
+    };
+    (missing > 0).then(|| {
         format!(
-            "{} of {all} nodes are watched, {folded} not (name the missing hosts: pipebench watch {} HOSTS)",
+            "{} of {all} nodes are watched, {names} not (name the missing hosts: pipebench watch {} HOSTS)",
             there.len(),
             short(token),
         )
@@ -201,9 +216,14 @@ fn links(pairs: &[Pair<'_>]) -> Vec<(Lane, LinkView)> {
     links
 }
 
-fn link_lines(first: &SeenNode, links: &[(Lane, LinkView)], count: usize) -> Vec<String> {
+fn link_lines(
+    first: &SeenNode,
+    labels: &BTreeMap<usize, &str>,
+    links: &[(Lane, LinkView)],
+    count: usize,
+) -> Vec<String> {
     let card = &first.card;
-    let label = |node: usize| card.labels.get(node).map_or("", String::as_str);
+    let label = |node: usize| labels.get(&node).copied().unwrap_or_default();
     let share = |end: Option<&Passed>, activity: usize| {
         or_dash(end.map(|end| format!("{:.0} %", end.shares[activity] * 100.0)))
     };
@@ -357,6 +377,33 @@ mod tests {
             .unwrap();
         assert!(link.trim_end().ends_with("-           -"), "{link:?}");
         assert!(picture(&[view(0, [1, 1])], "77", 50).is_empty());
+    }
+
+    /// Symptom: each of 1,000 nodes got the labels of all of them.
+    #[test]
+    fn nodes_that_the_watched_ones_do_not_know_are_counted() {
+        let mut view = view(0, [5, 25_000_000]);
+        for sighting in [&mut view.before, &mut view.now] {
+            sighting.nodes[0].card.peers.nodes = 1000;
+        }
+        let last = |view: &View| {
+            picture(std::slice::from_ref(view), TOKEN, 50)
+                .pop()
+                .unwrap()
+        };
+        let text = last(&view);
+        assert!(
+            text.starts_with("1 of 1000 nodes are watched, n2 and 998 others not ("),
+            "{text}"
+        );
+        for sighting in [&mut view.before, &mut view.now] {
+            sighting.nodes[0].card.peers.labels.truncate(1);
+        }
+        let text = last(&view);
+        assert!(
+            text.starts_with("1 of 1000 nodes are watched, 999 others not ("),
+            "{text}"
+        );
     }
 
     #[test]

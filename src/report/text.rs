@@ -87,6 +87,7 @@ fn one_test(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String
     }
     let mut lines = vec![conditions(plan), totals(test, figures)];
     lines.extend(table(record, test, figures));
+    lines.extend(directions::without_partner(record, figures));
     lines.extend(directions::limited(record));
     lines.extend(links_that_limit(record, test));
     lines.extend(cpu(record, test));
@@ -117,7 +118,7 @@ fn scope(figures: &Figures, ports: usize) -> String {
 fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     let word = record.verdict.word;
     let ports = figures.ports.iter();
-    let here = ports.filter(|port| port.lost_at_s.is_none());
+    let here = ports.filter(|port| port.lost_at_ns.is_none());
     let nodes = here.clone().count();
     let both = here
         .filter(|port| port.reported)
@@ -145,6 +146,7 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
                 show_rate(rate * 1e9)
             )
         }
+        None if nodes > 1 => "no port had a partner to the end".to_owned(),
         _ => format!(
             "{} payload through memory",
             show_rate(figures.same_host_gbit_per_s * 1e9)
@@ -184,16 +186,14 @@ fn accounted(record: &Record) -> Option<String> {
     let all = record.plan.nodes.len() + never.count();
     let several = record.plan.tests().len() > 1;
     let told = |missing: &Missing| match missing.at_ns {
-        Some(at) => {
+        Some(at_ns) => {
+            let plan = record.plan.tests().get(missing.test);
+            let lost = plan.map_or_else(String::new, |plan| figures::lost_text(plan, at_ns));
             let test = match several {
                 true => format!(" of test {}", missing.test + 1),
                 false => String::new(),
             };
-            let at = at as f64 / 1e9;
-            format!(
-                "{} lost at {at:.1} s{test} ({})",
-                missing.node, missing.what
-            )
+            format!("{} {lost}{test} ({})", missing.node, missing.what)
         }
         None if directions::is_planned(record, missing) => {
             let (node, what, test) = (&missing.node, &missing.what, missing.test + 1);
@@ -292,8 +292,8 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
     );
     let row = |port: &Port| {
         let label = &port.label;
-        if let Some(at) = port.lost_at_s {
-            let text = format!("lost at {at:.1} s");
+        if let Some(at_ns) = port.lost_at_ns {
+            let text = figures::lost_text(&record.plan.tests()[test.test], at_ns);
             return format!("{label:width$}  {text:>11}");
         }
         if !port.reported {
@@ -316,14 +316,24 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
         let words = directions::words(record, label);
         format!(
             "{label:width$}  {:>11}{}  {:>14}{}  {retransmits:>7}  {core:>12}{own}{words}",
-            carried(port.links_out, port.send_gbit_per_s, scale),
+            carried(
+                port.links_out,
+                port.send_gbit_per_s,
+                &port.lost_receivers,
+                scale
+            ),
             share(port.links_out, Direction::Send),
-            carried(port.links_in, port.receive_gbit_per_s, scale),
+            carried(
+                port.links_in,
+                port.receive_gbit_per_s,
+                &port.lost_senders,
+                scale
+            ),
             share(port.links_in, Direction::Receive),
         )
     };
-    let least = |port: &&Port| match port.reported && port.lost_at_s.is_none() {
-        true => port.send_gbit_per_s.min(port.receive_gbit_per_s),
+    let least = |port: &&Port| match port.reported && port.lost_at_ns.is_none() {
+        true => port.least_gbit_per_s(),
         false => 0.0,
     };
     let (shown, more) = worst(figures.ports.iter().collect(), least);
@@ -331,9 +341,12 @@ fn table(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
     [head].into_iter().chain(rows).chain(more).collect()
 }
 
-/// Cell with a rate in the unit of the table, or `-` if the pattern has no links in this direction.
-fn carried(links: usize, gbit_per_s: f64, scale: Scale) -> String {
-    or_dash((links > 0).then(|| scale.show(gbit_per_s * 1e9)))
+/// Cell with a rate in the unit of the table. `-` if the pattern has no links in this direction; no rate if the nodes at their other ends were lost.
+fn carried(links: usize, gbit_per_s: f64, lost: &[usize], scale: Scale) -> String {
+    match lost.is_empty() {
+        true => or_dash((links > 0).then(|| scale.show(gbit_per_s * 1e9))),
+        false => "no partner".to_owned(),
+    }
 }
 
 fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
@@ -495,8 +508,11 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
 
 /// Note on `--huge`: the hosts with too few reserved large pages, or the fact that no shared buffer would use them.
 fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
+    if !plan.huge {
+        return None;
+    }
     let needed = size::reserved_bytes_per_node(plan, record.plan.nodes.len());
-    if plan.huge && needed == 0 {
+    if needed == 0 {
         return Some("--huge had no effect: no two processes share a buffer here".to_owned());
     }
     let on_host = |first: usize| {
@@ -510,7 +526,7 @@ fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
     let short = record.hosts.iter().filter(lacks);
     let short: Vec<String> = short.map(|host| host.node.clone()).collect();
     let each = show_bytes(needed as u64);
-    (plan.huge && !short.is_empty()).then(|| {
+    (!short.is_empty()).then(|| {
         format!(
             "{}: --huge needs {each} of reserved large pages per node, and the host has fewer: ordinary pages were used \
              (sysctl vm.nr_hugepages)",

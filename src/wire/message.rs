@@ -5,7 +5,7 @@
 //!                                      <---  magic word, Hello (version, digest, facts)
 //!  Prepare (assignment)                --->  memory, listeners, fork
 //!                                      <---  Prepared (its listeners)
-//!  Connect (address book)              --->  senders connect
+//!  Connect (listeners of its targets)  --->  senders connect
 //!                                      <---  Ready (all links are connected)
 //!  Ping ... Pong                       <-->  clock offset
 //!  Go (start time, window)             --->  rings phase 0
@@ -51,7 +51,7 @@ use crate::plan::{Assignment, DataPort};
 use crate::record::{Asked, HostFacts, NodeReport, PairTime, RankLine, Sighting, Trouble};
 
 /// Version of the messages. Both sides are the same build, so a difference is an error and is not negotiated.
-pub const WIRE_VERSION: u32 = 3;
+pub const WIRE_VERSION: u32 = 4;
 
 /// A message from the launching side to a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub const WIRE_VERSION: u32 = 3;
 pub enum ToNode {
     /// Make memory, listeners and processes for a test.
     Prepare(Box<Assignment>),
-    /// Connect to these listeners of all boundaries of all nodes.
+    /// Connect to these listeners.
     Connect(AddressBook),
     /// Send the node's clock.
     Ping {
@@ -248,11 +248,11 @@ impl Listener {
     }
 }
 
-/// Listeners of all nodes, by boundary and node.
+/// Listeners of the nodes that a node sends to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressBook {
-    /// `listeners[boundary][node]`.
-    pub listeners: Vec<Vec<Listener>>,
+    /// Index of each of these nodes, and its listeners by boundary.
+    pub listeners: Vec<(usize, Vec<Listener>)>,
 }
 
 /// Sums of a node since the start, for the live display.

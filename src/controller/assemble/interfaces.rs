@@ -2,7 +2,7 @@
 
 use crate::plan::{RunPlan, Test};
 use crate::record::{
-    HostRecord, InterfaceCounters, LinkRecord, NodeReport, WireFinding, first_nodes,
+    HostRecord, Interface, InterfaceCounters, LinkRecord, NodeReport, WireFinding, first_nodes,
 };
 use crate::stats::wires::{self, Load, RailLoad};
 use crate::units::{add, sum};
@@ -36,22 +36,21 @@ pub(super) fn wires(
     {
         return Vec::new();
     }
+    // By the first node of each host. Nodes of one host read the same counters at slightly different times.
+    let mut readings = vec![Vec::new(); hosts.len()];
+    for (report, host) in reports.iter().zip(hosts) {
+        readings[host.host_index].extend(report.map(|report| &report.interfaces));
+    }
+    let mut loads = loads(test, hosts, links);
     let mut findings = Vec::new();
     for (first, host) in first_nodes(hosts) {
-        let on_host = |node: usize| hosts[node].host_index == first;
-        // Nodes of one host read the same counters at slightly different times.
-        let of_host = reports
-            .iter()
-            .enumerate()
-            .filter(|(node, _)| on_host(*node));
-        let readings: Vec<_> = of_host
-            .filter_map(|(_, report)| Some(&report.as_ref()?.interfaces))
-            .collect();
+        let readings = &readings[first];
         let merged = [
             merge(readings.iter().map(|reading| &reading[0]), u64::min),
             merge(readings.iter().map(|reading| &reading[1]), u64::max),
         ];
-        let rails = loads(test, hosts, links, &on_host);
+        let rails = &mut loads[first];
+        add_upper(rails, &host.facts.interfaces);
         let v6 = host
             .rails
             .first()
@@ -59,7 +58,7 @@ pub(super) fn wires(
         let label = &plan.nodes[first].label;
         findings.extend(wires::check(
             label,
-            &rails,
+            rails,
             &passed(&merged),
             wires::header_bytes(v6),
             run_ns,
@@ -68,40 +67,41 @@ pub(super) fn wires(
     findings
 }
 
-/// Bytes that the links between hosts moved through each data interface of a host. Nodes of a host can use different interfaces.
-fn loads(
-    test: &Test,
-    hosts: &[HostRecord],
-    links: &[LinkRecord],
-    on_host: &dyn Fn(usize) -> bool,
-) -> Vec<RailLoad> {
-    let mut loads: Vec<RailLoad> = Vec::new();
+/// Bytes that the links between hosts moved through each data interface, by the first node of the host. Nodes of a host can use different
+/// interfaces. One pass over all links serves all hosts.
+fn loads(test: &Test, hosts: &[HostRecord], links: &[LinkRecord]) -> Vec<Vec<RailLoad>> {
+    let mut loads: Vec<Vec<RailLoad>> = vec![Vec::new(); hosts.len()];
     for link in links.iter().filter(|link| link.crosses_switch) {
         for (node, sends) in [(link.lane.from, true), (link.lane.to, false)] {
-            let rail = hosts[node].rails.get(test.rail_of(link.lane.stream));
-            let interface = rail.and_then(|rail| rail.interface.as_ref());
-            let Some(interface) = interface.filter(|_| on_host(node)) else {
+            let host = &hosts[node];
+            let rail = host.rails.get(test.rail_of(link.lane.stream));
+            let Some(interface) = rail.and_then(|rail| rail.interface.as_ref()) else {
                 continue;
             };
-            let known = loads.iter().position(|load| load.interface == *interface);
+            let of_host = &mut loads[host.host_index];
+            let mut known = of_host.iter();
+            let known = known.position(|load| load.interface == *interface);
             let place = known.unwrap_or_else(|| {
-                loads.push(RailLoad {
+                of_host.push(RailLoad {
                     interface: interface.clone(),
                     ..RailLoad::default()
                 });
-                loads.len() - 1
+                of_host.len() - 1
             });
             match sends {
-                true => bear(&mut loads[place].sent, link.sent_bytes, link),
-                false => bear(&mut loads[place].received, link.received_bytes, link),
+                true => bear(&mut of_host[place].sent, link.sent_bytes, link),
+                false => bear(&mut of_host[place].received, link.received_bytes, link),
             }
         }
     }
-    // An interface below another one, for example below a VLAN, also counts the traffic of the upper one.
-    let facts = hosts.iter().enumerate().find(|(node, _)| on_host(*node));
-    let interfaces = facts.map_or(&[][..], |(_, host)| &host.facts.interfaces);
-    let above = loads.clone();
-    for load in &mut loads {
+    loads
+}
+
+/// Adds the traffic of upper interfaces to the loads of a host: an interface below another one, for example below a VLAN, also counts the traffic
+/// of the upper one.
+fn add_upper(loads: &mut [RailLoad], interfaces: &[Interface]) {
+    let above = loads.to_vec();
+    for load in loads {
         for upper in &above {
             let is_below = interfaces
                 .iter()
@@ -117,7 +117,6 @@ fn loads(
             }
         }
     }
-    loads
 }
 
 fn bear(load: &mut Load, payload: u64, link: &LinkRecord) {

@@ -7,9 +7,9 @@ use crate::stats::offset::{Offset, estimate};
 use crate::sys::clock;
 use crate::wire::message::ToNode;
 
-use super::Sessions;
 use super::log::Halt;
 use super::node::NodeSession;
+use super::{Sessions, any_open};
 
 /// Questions per node for a clock offset.
 const QUESTIONS: usize = 12;
@@ -39,7 +39,7 @@ impl Sessions {
                 self.clocks.round = 1;
                 self.ask_for_clocks();
             }
-        } else if self.nodes.iter().all(answered) {
+        } else if !any_open(&self.nodes, &mut self.clocks.open, |node| !answered(node)) {
             if round < QUESTIONS {
                 self.clocks.round += 1;
                 self.ask_for_clocks();

@@ -13,7 +13,7 @@ use crate::wire::message::{FromNode, Hello, WIRE_VERSION};
 
 use super::Sessions;
 use super::allowance::Allowance;
-use super::node::{NodeSession, TestState, Up};
+use super::node::{TestState, Up};
 
 impl Sessions {
     pub(super) fn handle(&mut self, node: usize, event: Event) {
@@ -115,7 +115,7 @@ impl Sessions {
                 }
             }
         }
-        self.bound_bytes();
+        self.bound_bytes(node);
     }
 
     /// Gives up a node that violated the protocol or a limit, and ignores everything further from it.
@@ -126,13 +126,26 @@ impl Sessions {
         self.transport.abort(session.place);
     }
 
-    /// Bounds the memory of the messages of all nodes together: beyond the bound the node that holds most is cut off.
-    fn bound_bytes(&mut self) {
-        let held = self.nodes.iter().map(NodeSession::held_bytes);
+    /// Bounds the memory of the messages of all nodes together: beyond the bound the node that holds most is cut off. Counts the node that was
+    /// heard, and all nodes only if the sum is too high.
+    fn bound_bytes(&mut self, node: usize) {
         let limit = self.limits.all_bytes;
-        if held.clone().sum::<usize>() <= limit {
+        let session = &mut self.nodes[node];
+        let before = session.input.counted_bytes;
+        session.input.counted_bytes = session.held_bytes();
+        self.held_bytes = self.held_bytes.saturating_sub(before) + session.input.counted_bytes;
+        if self.held_bytes <= limit {
             return;
         }
+        self.held_bytes = 0;
+        for session in &mut self.nodes {
+            session.input.counted_bytes = session.held_bytes();
+            self.held_bytes += session.input.counted_bytes;
+        }
+        if self.held_bytes <= limit {
+            return;
+        }
+        let held = self.nodes.iter().map(|session| session.input.counted_bytes);
         if let Some((most, bytes)) = held.enumerate().max_by_key(|(_, bytes)| *bytes) {
             let what = format!(
                 "sent more than any other node ({}) when the messages of all nodes exceeded {}",

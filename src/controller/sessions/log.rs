@@ -20,6 +20,14 @@ impl From<Trouble> for Halt {
     }
 }
 
+/// The failure of a run that a signal ended.
+pub(crate) fn ended_by(signal: usize) -> Trouble {
+    let number = i32::try_from(signal).ok();
+    let name = number.and_then(|number| nix::sys::signal::Signal::try_from(number).ok());
+    let name = name.map_or_else(|| format!("signal {signal}"), |name| name.to_string());
+    Trouble::own(TroubleKind::Ended, format!("ended by {name}"))
+}
+
 /// Failures and notices so far.
 #[derive(Default)]
 pub(crate) struct Log {
@@ -68,7 +76,7 @@ impl Log {
     }
 
     /// True once the user or the system has asked for the end. Adds this to the failures once.
-    pub(super) fn interrupted(&mut self) -> bool {
+    pub(crate) fn interrupted(&mut self) -> bool {
         let signal = self.stop.load(Ordering::SeqCst);
         if signal == 0 {
             return false;
@@ -76,11 +84,7 @@ impl Log {
         let ended =
             |trouble: &Trouble| trouble.kind == TroubleKind::Ended && trouble.node.is_empty();
         if !self.troubles.iter().any(ended) {
-            let number = i32::try_from(signal).ok();
-            let name = number.and_then(|number| nix::sys::signal::Signal::try_from(number).ok());
-            let name = name.map_or_else(|| format!("signal {signal}"), |name| name.to_string());
-            self.troubles
-                .push(Trouble::own(TroubleKind::Ended, format!("ended by {name}")));
+            self.troubles.push(ended_by(signal));
         }
         true
     }

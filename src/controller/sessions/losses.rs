@@ -70,8 +70,9 @@ impl Sessions {
             let heard = self.nodes[node].life.heard;
             let ago = heard.map_or(Duration::ZERO, |heard| heard.elapsed());
             let ago = u64::try_from(ago.as_nanos()).unwrap_or(0);
-            let since_start = clock::monotonic_ns().saturating_sub(self.time.start_ns);
-            let at_ns = Some(since_start.saturating_sub(ago));
+            let heard_ns = clock::monotonic_ns().saturating_sub(ago);
+            // A node that was last heard before the start took no part in the test.
+            let at_ns = heard_ns.checked_sub(self.time.start_ns);
             self.nodes[node].test.report = None;
             self.set_lost(node, missing(trouble, self.time.number, at_ns));
             self.send(node, &ToNode::Stop);

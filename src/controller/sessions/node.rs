@@ -48,6 +48,8 @@ pub(super) struct Input {
     pub(super) cut_off: bool,
     /// Bytes that have arrived since the last sign of life.
     fresh_bytes: usize,
+    /// Bytes that its messages held when it was last heard from.
+    pub(super) counted_bytes: usize,
 }
 
 /// Signs of life of a node, and its end.

@@ -132,3 +132,70 @@ fn a_node_that_reports_more_often_than_it_was_asked_is_lost() {
     let expected = "n2: sent more messages than requested (finished)";
     assert_eq!(sessions.failures(), [expected]);
 }
+
+/// Symptom: with 1,000 nodes, each of the 1,000 answers to a ping made the launching side look at all nodes.
+#[test]
+fn a_thousand_nodes_that_answer_one_by_one_cost_no_million_looks() {
+    let mut nodes: Vec<NodeSession> = (0..1000).map(|_| NodeSession::default()).collect();
+    let looks = std::cell::Cell::new(0);
+    let open = |node: &NodeSession| {
+        looks.set(looks.get() + 1);
+        !node.test.ready
+    };
+    let mut last = 0;
+    // Neighbours do not answer one after the other.
+    for answer in 0..1000 {
+        assert!(any_open(&nodes, &mut last, open), "{answer}");
+        nodes[answer * 7 % 1000].test.ready = true;
+    }
+    assert!(!any_open(&nodes, &mut last, open));
+    assert!(looks.get() < 10_000, "{}", looks.get());
+    // A node can have to answer again.
+    nodes[500].test.ready = false;
+    assert!(any_open(&nodes, &mut last, open));
+    assert_eq!(last, 500);
+}
+
+/// Symptom: each message of one of 1,000 nodes made the launching side add up what all nodes hold.
+#[test]
+fn what_nodes_hold_is_known_without_counting_all_of_them() {
+    let mut sessions = scripted(8);
+    for round in 0..3 {
+        for node in 0..8 {
+            sessions.say(node, &times(1000));
+        }
+        let held: usize = sessions.nodes.iter().map(NodeSession::held_bytes).sum();
+        assert_eq!(sessions.held_bytes, held, "{round}");
+    }
+    // What the launching side drops counts until the node is heard again.
+    sessions.begin(1, &test_of(2, 1), true);
+    assert!(sessions.held_bytes > 0);
+    for node in 0..8 {
+        sessions.say(node, &FromNode::Alive);
+    }
+    assert_eq!(sessions.held_bytes, 0);
+}
+
+/// Symptom: nodes that fell silent after the start was set and before it came were all "lost at 0.0 s", as if data had flowed.
+#[test]
+fn a_node_that_falls_silent_before_the_start_takes_no_part() {
+    const S: u64 = 1_000_000_000;
+    let mut sessions = scripted(4);
+    sessions.limits.keep_going = true;
+    let now_ns = clock::monotonic_ns();
+    sessions.set_start(now_ns - 10 * S, now_ns + 10 * S);
+    for (node, ago_s) in [(1, 15), (2, 2)] {
+        let heard = Instant::now().checked_sub(Duration::from_secs(ago_s));
+        sessions.nodes[node].life.heard = heard;
+        sessions.lose(node, TroubleKind::Lost, "lost: silent for 10 s".to_owned());
+    }
+    assert!(sessions.go_on_without());
+    let lost: Vec<(&str, Option<u64>)> = sessions
+        .lost()
+        .map(|one| (one.node.as_str(), one.at_ns.map(|ns| ns / S)))
+        .collect();
+    assert!(
+        matches!(lost[..], [("n2", None), ("n3", Some(6..))]),
+        "{lost:?}"
+    );
+}

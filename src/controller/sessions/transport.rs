@@ -14,6 +14,13 @@ use crate::wire::message::ToNode;
 
 use super::node::NodeSession;
 
+/// A message as it travels.
+pub(super) fn framed(message: &ToNode) -> Vec<u8> {
+    // Numbers and strings always have a text.
+    let text = serde_json::to_vec(message).unwrap_or_default();
+    frame::encode(&text)
+}
+
 /// The launcher's sessions to all nodes.
 pub(super) struct Transport {
     fleet: Arc<Fleet>,
@@ -38,10 +45,8 @@ impl Transport {
     }
 
     /// Sends a message. A full or closed session shows up later, as silence or as an ended session.
-    pub(super) fn send(&self, place: usize, message: &ToNode) {
-        if let Ok(text) = serde_json::to_vec(message) {
-            self.fleet.send(place, &frame::encode(&text));
-        }
+    pub(super) fn send(&self, place: usize, frame: &[u8]) {
+        self.fleet.send(place, frame);
     }
 
     /// Drops the session to a node.

@@ -32,7 +32,7 @@ pub(super) fn section(record: &Record) -> Markup {
 }
 
 fn ports(record: &Record, test: &TestRecord, figures: &Figures, tests: usize) -> Markup {
-    let least = |port: &Port| port.send_gbit_per_s.min(port.receive_gbit_per_s);
+    let least = |port: &Port| port.least_gbit_per_s();
     let mut rows: Vec<&Port> = figures.ports.iter().filter(|port| port.reported).collect();
     rows.sort_by(|one, other| least(one).total_cmp(&least(other)));
     let rates = rows
@@ -40,10 +40,15 @@ fn ports(record: &Record, test: &TestRecord, figures: &Figures, tests: usize) ->
         .flat_map(|port| [port.send_gbit_per_s, port.receive_gbit_per_s]);
     let most = rates.fold(0.0, f64::max);
     let scale = Scale::of(most * 1e9);
-    let rate = |gbit_per_s: f64| {
+    let rate = |gbit_per_s: f64, lost: &[usize]| {
         html! {
-            td .number { (scale.show(gbit_per_s * 1e9)) }
-            td { (bar(if most > 0.0 { gbit_per_s / most } else { 0.0 })) }
+            @if lost.is_empty() {
+                td .number { (scale.show(gbit_per_s * 1e9)) }
+                td { (bar(if most > 0.0 { gbit_per_s / most } else { 0.0 })) }
+            } @else {
+                td .number { "no partner" }
+                td {}
+            }
         }
     };
     let (what, whose) = match figures.crosses_switch {
@@ -66,8 +71,8 @@ fn ports(record: &Record, test: &TestRecord, figures: &Figures, tests: usize) ->
                 @for port in rows.iter().take(ROWS) {
                     tr {
                         td { (port.label) }
-                        (rate(port.send_gbit_per_s))
-                        (rate(port.receive_gbit_per_s))
+                        (rate(port.send_gbit_per_s, &port.lost_receivers))
+                        (rate(port.receive_gbit_per_s, &port.lost_senders))
                         td .number { (or_dash(port.retransmits.map(|count| count.to_string()))) }
                         td .number { (or_dash(port.busiest_core.map(|core| format!("{:.0} %", core * 100.0)))) }
                     }

@@ -1,0 +1,183 @@
+//! Records put together from reports that nodes of a test could send.
+
+use super::*;
+use crate::record::InterfaceCounters;
+use crate::record::Record;
+
+/// Report of a node whose counters all went from zero to the largest number.
+fn report(ends: &[(EndRole, usize, usize)]) -> NodeReport {
+    let most = u64::MAX;
+    let tcp = TcpInfo {
+        retransmits: most,
+        busy_us: most,
+        window_limited_us: most,
+        ..TcpInfo::default()
+    };
+    let end = |(role, boundary, slot): &(EndRole, usize, usize)| EndReport {
+        role: *role,
+        boundary: *boundary,
+        slot: *slot,
+        finished: true,
+        lost: false,
+        bytes: most,
+        blocks: most,
+        cpu_ns: most,
+        tcp: [Some(TcpInfo::default()), Some(tcp), Some(tcp)],
+    };
+    let count = EndCount {
+        at_ns: most,
+        bytes: most,
+        activity_ns: [most; 4],
+        cpu_ns: most,
+        run_delay_ns: most,
+        turns: most,
+        is_ready: false,
+    };
+    let edge = |after_ns: u64, count: EndCount| Edge {
+        before_ns: 0,
+        after_ns,
+        ends: vec![count; ends.len()],
+        ..Edge::default()
+    };
+    NodeReport {
+        complete: true,
+        rung_ns: Some(0),
+        done_ns: Some(most),
+        edges: vec![edge(most, EndCount::default()), edge(0, count)],
+        ends: ends.iter().map(end).collect(),
+        strangers: most,
+        backlog_drops: [0, most],
+        interfaces: [
+            vec![("eth0".to_owned(), InterfaceCounters::default())],
+            vec![(
+                "eth0".to_owned(),
+                InterfaceCounters {
+                    sent_bytes: most,
+                    sent_packets: most,
+                    received_packets: most,
+                    ..InterfaceCounters::default()
+                },
+            )],
+        ],
+    }
+}
+
+/// Report of one of the two nodes of a record, with all its link ends.
+fn of_node(own: &Record, node: usize) -> NodeReport {
+    let lanes = lanes::all(&own.plan.tests()[0], 2).into_iter();
+    let ends = lanes.flat_map(|lane| {
+        let from = (lane.from == node).then_some((EndRole::Sender, lane.boundary, lane.from_slot));
+        let to = (lane.to == node).then_some((EndRole::Receiver, lane.boundary, lane.to_slot));
+        from.into_iter().chain(to)
+    });
+    report(&ends.collect::<Vec<_>>())
+}
+
+/// Symptom: with 1,000 nodes, the links of all nodes were searched once for each node.
+#[test]
+fn a_node_has_the_sums_of_its_own_links_and_of_no_others() {
+    let text = include_str!("../../../tests/golden/two-hosts/record.json");
+    let own: Record = serde_json::from_str(text).unwrap();
+    let mut reports = [0, 1].map(|node| of_node(&own, node));
+    let mut bytes = 1;
+    for count in reports.iter_mut().flat_map(|one| &mut one.edges[1].ends) {
+        (count.bytes, count.cpu_ns) = (bytes, 1);
+        bytes *= 2;
+    }
+    let both = [Some(&reports[0]), Some(&reports[1])];
+    let offsets = [Offset::default(); 2];
+    let is_lost = |_: usize| false;
+    let made = |is_over: &dyn Fn() -> bool| {
+        let offsets = [&offsets[..]; 2];
+        from_reports(&own.plan, 0, &own.hosts, &both, &is_lost, offsets, is_over)
+    };
+    // Symptom: Ctrl-C did not end this.
+    assert!(made(&|| true).is_none());
+    let made = made(&|| false).unwrap();
+    for (number, node) in made.nodes.iter().enumerate() {
+        let node = node.as_ref().unwrap();
+        let into = |crosses: bool| {
+            let into = made.links.iter().filter(move |link| link.lane.to == number);
+            let into = into.filter(move |link| link.crosses_switch == crosses);
+            sum(into.map(|link| link.interval_bytes))
+        };
+        assert_eq!(
+            (node.received_bytes, node.same_host_bytes),
+            (into(true), into(false))
+        );
+        let out = made.links.iter().filter(|link| link.lane.from == number);
+        assert_eq!(node.cpu.senders_ns, out.clone().count() as u64);
+        let crossing = out.filter(|link| link.crosses_switch);
+        assert_eq!(node.retransmits, sum(crossing.map(LinkRecord::retransmits)));
+    }
+    assert_ne!(
+        made.nodes[0].as_ref().unwrap().received_bytes,
+        made.nodes[1].as_ref().unwrap().received_bytes
+    );
+}
+
+#[test]
+fn counters_of_a_node_that_are_too_large_to_be_added_do_not_end_the_launching_side() {
+    let text = include_str!("../../../tests/golden/two-hosts/record.json");
+    let own: Record = serde_json::from_str(text).unwrap();
+    let (first, second) = (of_node(&own, 0), of_node(&own, 1));
+    let far = Offset {
+        offset_ns: i64::MIN,
+        uncertainty_ns: u64::MAX,
+    };
+    let made = from_reports(
+        &own.plan,
+        0,
+        &own.hosts,
+        &[Some(&first), Some(&second)],
+        &|_| false,
+        [&[far; 2], &[far; 2]],
+        &|| false,
+    );
+    let made = made.unwrap();
+    let node = made.nodes[0].as_ref().unwrap();
+    assert_eq!(node.sent_bytes, u64::MAX);
+    assert_eq!(node.cpu.senders_ns, u64::MAX);
+    assert_eq!(made.skew_ns, Some(u64::MAX));
+}
+
+#[test]
+fn what_waited_in_a_socket_when_the_window_began_is_not_counted_in_it() {
+    let unread = |unread_bytes| {
+        Some(TcpInfo {
+            unread_bytes,
+            ..TcpInfo::default()
+        })
+    };
+    let mut one = report(&[(EndRole::Receiver, 0, 0)]);
+    one.ends[0].tcp = [unread(400), unread(100), None];
+    for (edge, bytes) in one.edges.iter_mut().zip([1000, 6000]) {
+        edge.ends[0].bytes = bytes;
+    }
+    assert_eq!(View::new(&one).counted(0).bytes, 4700);
+    // Unread bytes in a sender's socket are answers, not payload.
+    one.ends[0].role = EndRole::Sender;
+    assert_eq!(View::new(&one).counted(0).bytes, 5000);
+}
+
+/// Regression: a worker with little work was ready at both edges of a two-second window by chance, and its host counted as one
+/// without processors.
+#[test]
+fn a_process_that_had_its_turns_was_not_starved_though_it_was_ready_at_both_edges() {
+    let waited = |turns, cpu_ns, run_delay_ns| {
+        let mut one = report(&[(EndRole::Sender, 0, 0)]);
+        for (edge, at_ns) in one.edges.iter_mut().zip([0, 2_000_000_000]) {
+            edge.ends[0] = EndCount {
+                at_ns,
+                is_ready: true,
+                ..EndCount::default()
+            };
+        }
+        let last = &mut one.edges[1].ends[0];
+        (last.turns, last.cpu_ns, last.run_delay_ns) = (turns, cpu_ns, run_delay_ns);
+        View::new(&one).counted(0).run_delay_ns
+    };
+    assert_eq!(waited(300, 8_000_000, 5_000_000), 5_000_000);
+    assert_eq!(waited(2, 8_000_000, 5_000_000), 1_992_000_000);
+    assert_eq!(waited(0, 2_000_000_000, 0), 0, "it ran all the time");
+}
