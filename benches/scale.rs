@@ -1,0 +1,245 @@
+//! Measures what many hosts cost the launching side. The hosts do not exist: a thread of this process plays each of them over `--rsh`
+//! (`tests/fake_node/`), so that a thousand hosts fit on this machine. No data flows.
+//!
+//! ```sh
+//! cargo bench --bench scale                  # 128, 256, 512 and 1,000 hosts, a ring and all to all, at most two minutes each
+//! cargo bench --bench scale -- 256 512 ring  # these numbers of hosts, in a ring
+//! ```
+//!
+//! For each run it shows CPU time and peak memory of the launching process alone, bytes that its hosts received, the time from the start until
+//! the first host may send, and the size of the record; then the marks. It ends with status 1 if a mark is missed. A run is killed
+//! after two minutes, or when it takes 6 GiB.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+#[path = "../tests/fake_node/mod.rs"]
+mod fake_node;
+
+use std::fs::{self, File};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{Pid, SysconfVar, sysconf};
+
+use fake_node::{FakeHosts, now_ns};
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const HOSTS: [usize; 4] = [128, 256, 512, 1000];
+/// A run is killed after this time, or at this peak of memory.
+const LONGEST: Duration = Duration::from_secs(120);
+const MOST_BYTES: u64 = 6 << 30;
+/// Interval of the looks at the launching process.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A pattern and its marks: most CPU time for twice as many hosts, in multiples, and most of each figure of 1,000 hosts.
+struct Shape {
+    word: &'static str,
+    pattern: &'static str,
+    growth: f64,
+    cpu_s: f64,
+    memory_mb: f64,
+    first_byte_s: Option<f64>,
+    record_mb: Option<f64>,
+}
+
+const MARKED_HOSTS: usize = 1000;
+const SHAPES: [Shape; 2] = [
+    Shape {
+        word: "ring",
+        pattern: "ring",
+        growth: 2.2,
+        cpu_s: 2.0,
+        memory_mb: 80.0,
+        first_byte_s: Some(5.0),
+        record_mb: None,
+    },
+    Shape {
+        word: "all",
+        pattern: "all-to-all",
+        growth: 3.0,
+        cpu_s: 10.0,
+        memory_mb: 500.0,
+        first_byte_s: None,
+        record_mb: Some(20.0),
+    },
+];
+
+/// What a run cost the launching side.
+struct Cost {
+    hosts: usize,
+    cpu_s: f64,
+    peak_bytes: u64,
+    /// Bytes that the hosts received over their sessions.
+    to_hosts_bytes: u64,
+    first_byte_s: Option<f64>,
+    record_bytes: Option<u64>,
+    whole_s: f64,
+    /// Reason why the run is no measurement.
+    failure: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo test --benches` starts this too, but without `--bench`.
+    if !words.iter().any(|word| word == "--bench") {
+        println!("scale: nothing is measured by tests: run `cargo bench --bench scale`");
+        return ExitCode::SUCCESS;
+    }
+    let mut hosts: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    if hosts.is_empty() {
+        hosts.extend(HOSTS);
+    }
+    hosts.sort_unstable();
+    let asked = |shape: &&Shape| words.iter().any(|word| word == shape.word);
+    let all = !SHAPES.iter().any(|shape| asked(&shape));
+    let mut missed = 0;
+    for shape in SHAPES.iter().filter(|shape| all || asked(shape)) {
+        missed += compare(shape, &hosts);
+    }
+    match missed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Measures a shape with growing numbers of hosts, and prints its table and its marks. Returns the number of missed marks.
+fn compare(shape: &Shape, all: &[usize]) -> usize {
+    println!("\n{}, 2 phases\n", shape.pattern);
+    println!(
+        "| hosts | CPU s | for 2N | memory MB | to hosts MB | first byte s | record MB | whole s | |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let mut costs: Vec<Cost> = Vec::new();
+    let mut growths = Vec::new();
+    for hosts in all {
+        let cost = measure(shape, *hosts);
+        let growth = costs
+            .last()
+            .map(|before| (before.hosts, growth(before, &cost)));
+        let shown = |figure: Option<f64>| figure.map_or("-".to_owned(), |one| format!("{one:.2}"));
+        println!(
+            "| {hosts} | {:.2} | {} | {:.0} | {:.1} | {} | {} | {:.1} | {} |",
+            cost.cpu_s,
+            shown(growth.and_then(|(_, growth)| growth)),
+            mb(cost.peak_bytes),
+            mb(cost.to_hosts_bytes),
+            shown(cost.first_byte_s),
+            shown(cost.record_bytes.map(mb)),
+            cost.whole_s,
+            cost.failure.as_deref().unwrap_or_default(),
+        );
+        growths.extend(growth.map(|(from, growth)| (from, *hosts, growth)));
+        costs.push(cost);
+    }
+    println!();
+    let mut missed = 0;
+    for cost in costs.iter().filter(|cost| cost.hosts == MARKED_HOSTS) {
+        let memory_mb = mb(cost.peak_bytes);
+        let record_mb = cost.record_bytes.map(mb);
+        for (name, figure, most) in [
+            ("CPU s", Some(cost.cpu_s), Some(shape.cpu_s)),
+            ("memory MB", Some(memory_mb), Some(shape.memory_mb)),
+            ("first byte s", cost.first_byte_s, shape.first_byte_s),
+            ("record MB", record_mb, shape.record_mb),
+        ] {
+            let Some(most) = most else { continue };
+            let figure = figure.filter(|_| cost.failure.is_none());
+            let name = format!("{MARKED_HOSTS} hosts, {name}");
+            missed += usize::from(is_missed(&name, figure, most));
+        }
+    }
+    for (from, to, growth) in growths {
+        let name = format!("{from} to {to} hosts, CPU time for 2N");
+        missed += usize::from(is_missed(&name, growth, shape.growth));
+    }
+    missed
+}
+
+/// Growth of the CPU time for twice as many hosts, if both runs are measurements.
+fn growth(before: &Cost, now: &Cost) -> Option<f64> {
+    let doublings = (now.hosts as f64 / before.hosts as f64).log2();
+    let whole = before.failure.is_none() && now.failure.is_none() && doublings > 0.0;
+    whole.then(|| (now.cpu_s / before.cpu_s).powf(1.0 / doublings))
+}
+
+/// Prints a mark. Returns true if it is missed.
+fn is_missed(name: &str, figure: Option<f64>, most: f64) -> bool {
+    let missed = figure.is_none_or(|figure| figure > most);
+    let word = if missed { "MISSED" } else { "reached" };
+    let shown = figure.map_or("no measurement".to_owned(), |one| format!("{one:.2}"));
+    println!("{word}: {name}: {shown}, at most {most}");
+    missed
+}
+
+fn measure(shape: &Shape, hosts: usize) -> Cost {
+    let fakes = FakeHosts::start(hosts, &[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (record, errors) = (folder.path().join("record"), folder.path().join("errors"));
+    let (began, began_ns) = (Instant::now(), now_ns());
+    let mut child = Command::new(PIPEBENCH)
+        .args(fakes.words())
+        .args(["--pattern", shape.pattern, "--phases", "2"])
+        .args(["--warmup", "500ms", "--time", "3s", "--json"])
+        .arg(&record)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(&errors).expect("a file"))
+        .spawn()
+        .expect("pipebench starts");
+    let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process id"));
+    // The process is not reaped before its times are read: a wait that reaps it adds the times of its own children, the shells.
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let (mut peak_bytes, mut failure) = (0, None);
+    while waitid(Id::Pid(pid), flags).expect("a child") == WaitStatus::StillAlive {
+        peak_bytes = peak_of(pid).max(peak_bytes);
+        if failure.is_none() && (began.elapsed() > LONGEST || peak_bytes > MOST_BYTES) {
+            child.kill().expect("killed");
+            let after_s = began.elapsed().as_secs();
+            failure = Some(format!("killed after {after_s} s"));
+        }
+        std::thread::sleep(LOOK);
+    }
+    let (cpu_s, whole_s) = (cpu_s_of(pid), began.elapsed().as_secs_f64());
+    let status = child.wait().expect("a child");
+    // A verdict is no failure: below 10 the run was measured.
+    if failure.is_none() && status.code().is_none_or(|code| code >= 10) {
+        let said = fs::read_to_string(&errors).unwrap_or_default();
+        let last = said.lines().last().unwrap_or_default();
+        failure = Some(format!("{status}: {last}"));
+    }
+    let first_byte_s = |first_ns: u64| (first_ns - began_ns) as f64 / 1e9;
+    Cost {
+        hosts,
+        cpu_s,
+        peak_bytes,
+        to_hosts_bytes: fakes.received_bytes(),
+        first_byte_s: fakes.first_byte_ns().map(first_byte_s),
+        record_bytes: fs::metadata(&record).ok().map(|file| file.len()),
+        whole_s,
+        failure,
+    }
+}
+
+/// Peak memory of a process in bytes; 0 once it has ended.
+fn peak_of(pid: Pid) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    kib.map_or(0, |kib: u64| kib << 10)
+}
+
+/// CPU time of a process that is not reaped, without its children, in seconds.
+fn cpu_s_of(pid: Pid) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
+    let (_, fields) = stat.rsplit_once(')').expect("a name");
+    // User and system time are fields 14 and 15 (proc_pid_stat(5)); the first one after the name is field 3.
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: f64 = ticks.map(|one| one.parse::<f64>().expect("a number")).sum();
+    let per_s = sysconf(SysconfVar::CLK_TCK).expect("a known variable");
+    ticks / per_s.expect("a number") as f64
+}
+
+fn mb(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}

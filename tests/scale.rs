@@ -1,0 +1,127 @@
+//! The launching side with hosts that do not exist (`fake_node/`): every host is accounted for, sums are those that the hosts invented, and of
+//! hosts that fail the right ones are named. `cargo bench --bench scale` shows what a thousand such hosts cost.
+
+mod fake_node;
+mod whole;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fake_node::{FakeHosts, Fault, PORT_BYTES_PER_S, moved_bytes};
+use pipebench::internals::record::{Missing, Record};
+use pipebench::internals::report::text;
+use whole::{Ended, Run};
+
+const WARMUP_NS: u64 = 500_000_000;
+const WINDOW_NS: u64 = 2_000_000_000;
+/// The last sign of life of a host with a fault is later than this after the start.
+const LIVED_NS: u64 = 500_000_000;
+
+fn run(hosts: &FakeHosts, words: &[&str]) -> Ended {
+    let own = hosts.words();
+    let mut all: Vec<&str> = own.iter().map(String::as_str).collect();
+    all.extend(["--phases", "2", "--warmup", "500ms", "--time", "2s"]);
+    all.extend(words);
+    Run::start(&all).end("a run of hosts that do not exist", Duration::from_secs(60))
+}
+
+#[track_caller]
+fn record(ended: &Ended) -> &Record {
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    ended.record.as_ref().expect("a record")
+}
+
+/// Expects `hosts` hosts whose ports were as full as the hosts invented, each with links to `others` other hosts.
+#[track_caller]
+fn expect_sums(ended: &Ended, hosts: usize, others: u64) {
+    let record = record(ended);
+    let test = &record.tests()[0];
+    assert_eq!((test.nodes.len(), record.missing.len()), (hosts, 0));
+    assert!(test.complete, "{}", ended.errors);
+    let link_bytes_per_s = PORT_BYTES_PER_S / others;
+    let whole = moved_bytes(link_bytes_per_s, WARMUP_NS + WINDOW_NS);
+    let interval = whole - moved_bytes(link_bytes_per_s, WARMUP_NS);
+    for link in &test.links {
+        let bytes = (link.sent_bytes, link.received_bytes, link.interval_bytes);
+        assert_eq!(bytes, (whole, whole, interval), "{:?}", link.lane);
+    }
+    for node in &test.nodes {
+        let node = node.as_ref().expect("a report");
+        let sums = (node.sent_bytes, node.received_bytes, node.interval_ns);
+        let port = others * interval;
+        assert_eq!(sums, (port, port, WINDOW_NS));
+    }
+    let conservation = &test.conservation;
+    assert_eq!(conservation.agreeing, conservation.links);
+    assert_eq!(conservation.faults, Vec::<String>::new());
+    assert!(test.seconds.iter().all(|second| {
+        let ports = second.received_bytes.iter();
+        second.received_bytes.len() == hosts && ports.clone().min() == ports.max()
+    }));
+    assert!(!test.seconds.is_empty() && test.wires.is_empty());
+}
+
+#[test]
+fn every_host_of_a_ring_is_accounted_for_with_its_sums() {
+    let hosts = FakeHosts::start(12, &[]);
+    let ended = run(&hosts, &["--pattern", "ring"]);
+    expect_sums(&ended, 12, 1);
+    assert_eq!(record(&ended).tests()[0].links.len(), 12);
+}
+
+#[test]
+fn every_host_of_an_all_to_all_is_accounted_for_with_its_sums() {
+    let hosts = FakeHosts::start(8, &[]);
+    let ended = run(&hosts, &["--pattern", "all-to-all"]);
+    expect_sums(&ended, 8, 7);
+    assert_eq!(record(&ended).tests()[0].links.len(), 64);
+}
+
+#[test]
+fn hosts_that_exit_freeze_and_hang_are_named_and_their_neighbours_are_not() {
+    let faults = [(3, Fault::Exits), (6, Fault::Freezes), (9, Fault::Hangs)];
+    let hosts = FakeHosts::start(12, &faults);
+    let deadlines = "resolve=1s,connect=1s,authenticate=1s,deploy=1s,silence=3s";
+    let words = ["--pattern", "ring", "--keep-going", "--deadline", deadlines];
+    let ended = run(&hosts, &words);
+    let record = record(&ended);
+    let missing: BTreeMap<&str, &Missing> = record
+        .missing
+        .iter()
+        .map(|one| (one.node.as_str(), one))
+        .collect();
+    let names: Vec<&str> = missing.keys().copied().collect();
+    assert_eq!(names, ["h3", "h6", "h9"], "{}", ended.errors);
+    for (name, what) in [
+        ("h3", "exited with code 3"),
+        ("h6", "silent for 3 s"),
+        ("h9", "no answer from the host's shell"),
+    ] {
+        let one = missing[name];
+        assert!(one.what.contains(what), "{one:?}");
+        let lived = one.at_ns.is_some_and(|at_ns| at_ns > LIVED_NS);
+        assert_eq!(lived, name != "h9", "{one:?}");
+    }
+    assert!(record.sheet.faults.is_empty() && record.troubles.is_empty());
+    // Without h9, the ring goes from h8 to h10. Two links lead to hosts that were lost, and two come from them.
+    let test = &record.tests()[0];
+    assert!(test.complete, "{}", ended.errors);
+    let conservation = &test.conservation;
+    let links = (conservation.agreeing, conservation.unchecked);
+    assert_eq!(links, (7, 4), "{:?}", conservation.faults);
+    assert_eq!(test.nodes.iter().flatten().count(), 9);
+    let summary = text::summary(record);
+    assert!(summary.contains("9 of 12 nodes accounted for"), "{summary}");
+}
+
+/// Symptom: 3 of 50 hosts exited in a ring, and the headline was the port that sent to one of them, with a rate of 0.00.
+#[test]
+fn a_host_whose_only_partner_exits_is_not_the_weakest_port() {
+    let hosts = FakeHosts::start(5, &[(2, Fault::Exits)]);
+    let ended = run(&hosts, &["--pattern", "ring", "--keep-going"]);
+    let summary = text::summary(record(&ended));
+    let headline = summary.lines().next().unwrap_or_default();
+    for innocent in ["weakest h1 send", "weakest h3 receive"] {
+        assert!(!headline.contains(innocent), "{summary}");
+    }
+}
