@@ -68,7 +68,7 @@ impl HostTest {
                 ends.extend(own.into_iter().map(|lane| End {
                     role,
                     lane,
-                    crosses: !assignment.run.same_host[lane.peer_of(node)],
+                    crosses: !assignment.run.peers.shares_host(lane.peer_of(node)),
                     lost_ns: u64::MAX,
                 }));
             }

@@ -254,7 +254,8 @@ impl Host {
         let mut first = format!("{nonce} have /fake\n").into_bytes();
         first.extend_from_slice(MAGIC_WORD);
         self.output.write_all(&first)?;
-        say(&mut self.output, &FromNode::Hello(Box::new(self.hello())))?;
+        let hello = FromNode::Hello(Box::new(self.hello()));
+        say(&mut self.output, &hello)?;
         self.alive_ns = now_ns() + SECOND_NS;
         loop {
             match self.fault.filter(|_| now_ns() >= self.fault_ns()) {
