@@ -1,4 +1,4 @@
-//! Frames of the control channel: four bytes "PBF1", a length (u32, little-endian), and that many bytes of JSON.
+//! Frames of the control channel: four bytes "PBF1", a length (u32, little-endian), and that many bytes: JSON and a line end.
 
 use thiserror::Error;
 
@@ -20,13 +20,14 @@ pub enum FrameError {
     Length(usize),
 }
 
-/// Wraps a message in a frame.
+/// Wraps a message in a frame. The frame ends in a line end: remote shells such as `srun` pass on whole lines, and keep back the rest.
 pub fn encode(message: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-    let mut bytes = Vec::with_capacity(HEAD_BYTES + message.len());
+    let length = u32::try_from(message.len() + 1).unwrap_or(u32::MAX);
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + message.len() + 1);
     bytes.extend_from_slice(&MARK);
     bytes.extend_from_slice(&length.to_le_bytes());
     bytes.extend_from_slice(message);
+    bytes.push(b'\n');
     bytes
 }
 
@@ -97,7 +98,8 @@ mod tests {
             let mut got = Vec::new();
             for piece in stream.chunks(step) {
                 decoder.push(piece);
-                while let Some(message) = decoder.next_message().unwrap() {
+                while let Some(mut message) = decoder.next_message().unwrap() {
+                    prop_assert_eq!(message.pop(), Some(b'\n'));
                     got.push(message);
                 }
             }

@@ -19,6 +19,7 @@ mod pipeline;
 mod rails;
 mod retest;
 mod selftest;
+mod slurm;
 mod status;
 mod switch_ports;
 mod truth;

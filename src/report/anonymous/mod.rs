@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use latency::description;
 
-use crate::judge::closing::{Ended, close};
+use crate::judge::closing::{Ended, close_until};
 use crate::judge::order;
 use crate::plan::{Site, Work};
 use crate::record::{Outcome, Record, Sheet, SwitchPort, Verdict};
@@ -202,8 +202,8 @@ fn fabric(names: &mut Names, record: &Record) {
 
 /// Replaces all collected names, and everything else that has the form of an address, a user at a host or a path.
 fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
-    let (verdict, sheet) = findings(record);
-    let is_known = (&verdict, &sheet) == (&record.verdict, &record.sheet);
+    let is_known = findings(record)
+        .is_some_and(|(verdict, sheet)| verdict == record.verdict && sheet == record.sheet);
     let name = record.name() + SUFFIX;
     let remark = match judged::broken_seal(record) {
         None => REMARK,
@@ -246,21 +246,24 @@ fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
     });
     if is_known {
         // The judge writes the same sentences with the new names. In a text, a word such as `send` can be the name of a host, too.
-        (record.verdict, record.sheet) = findings(record);
+        if let Some(found) = findings(record) {
+            (record.verdict, record.sheet) = found;
+        }
     }
     Ok(())
 }
 
 /// What the judge says of a record. It is not what the record has if another version judged that run.
-fn findings(record: &Record) -> (Verdict, Sheet) {
-    close(Ended {
+fn findings(record: &Record) -> Option<(Verdict, Sheet)> {
+    let of = Ended {
         plan: &record.plan,
         hosts: &record.hosts,
         measured: record.measured(),
         missing: &record.missing,
         order: order::check(&record.plan, &record.hosts),
         troubles: &record.troubles,
-    })
+    };
+    close_until(of, &|| false)
 }
 
 /// Replaces names in results. Long lists of numbers have none, and stay out of the way: as JSON they need several times the memory.
@@ -589,7 +592,7 @@ mod tests {
                 text.replace(old, new)
             });
             let mut record = json::read(&text).unwrap();
-            (record.verdict, record.sheet) = findings(&record);
+            (record.verdict, record.sheet) = findings(&record).unwrap();
             anonymise(vec![&mut record]).unwrap();
             (record.verdict, record.sheet)
         };
