@@ -86,7 +86,10 @@ pub(super) fn site(record: &Record) -> Option<String> {
     let said = record.plan.site.as_ref()?.said();
     let said: Vec<String> = said
         .iter()
-        .map(|(name, text)| format!("{name} {text}"))
+        .map(|(name, text)| match *name {
+            "remarks" => format!("{name}: {text}"),
+            _ => format!("{name} {text}"),
+        })
         .collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
