@@ -109,7 +109,7 @@ fn a_run_on_one_host_says_that_it_has_no_switch() {
 /// Symptom: "no port's speed is known", though --min-rate had given a floor.
 #[test]
 fn a_floor_without_speeds_says_what_to_add() {
-    let mut record = record("slow-receiver");
+    let mut record = record("acceptance");
     record.plan.criteria.min_rate_bits_per_s = Some(90_000_000);
     for node in &mut record.plan.nodes {
         node.speed_bits_per_s = None;
