@@ -108,10 +108,7 @@ fn one_test(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String
 fn scope(figures: &Figures, ports: usize) -> String {
     match figures.crosses_switch {
         true => format!("{}, {}", count(figures.hosts, "host"), count(ports, "port")),
-        false => format!(
-            "{} on one host, no switch between them",
-            count(ports, "node")
-        ),
+        false => format!("{} on one host, no switch", count(ports, "node")),
     }
 }
 
@@ -140,11 +137,14 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     }
     let weakest = match figures.weakest() {
         Some((port, direction, rate)) if nodes > 1 => {
-            format!(
-                "weakest {} {direction} {} payload",
-                port.label,
-                show_rate(rate * 1e9)
-            )
+            // On one host the line fits 80 columns.
+            let payload = if figures.crosses_switch {
+                " payload"
+            } else {
+                ""
+            };
+            let rate = show_rate(rate * 1e9);
+            format!("weakest {} {direction} {rate}{payload}", port.label)
         }
         None if nodes > 1 => "no port had a partner to the end".to_owned(),
         _ => format!(
