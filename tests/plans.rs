@@ -297,6 +297,7 @@ fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
     // Five windows of two seconds, plus two seconds each to start and drain.
     let estimate = "5 tests, about 20 s; retests, if needed, take longer (at most 6 s)";
     assert!(err.contains(estimate), "{err}");
+    assert!(err.find("test 1 of 5") > err.find(estimate), "{err}");
     assert!(began.elapsed() < Duration::from_secs(12), "{err}");
     let text = fs::read_to_string(folder.path().join("r")).expect("a record");
     let record = json::read(&text).expect("a record");

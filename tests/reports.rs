@@ -99,6 +99,16 @@ fn every_form_of_a_report_is_the_stored_one() {
     );
 }
 
+/// Symptom: HTML in a file of the name `y.pdf`.
+#[test]
+fn a_file_that_ends_in_pdf_needs_the_option_pdf() {
+    let shelf = shelf(&[("pb-20261121-184127-acacac", "acceptance")]);
+    let words = ["report", "pb-2026", "-o", "y.pdf", "--format", "html"];
+    let error = refused(shelf.path(), &words);
+    assert!(error.contains("(--pdf y.pdf)"), "{error}");
+    assert!(!shelf.path().join("y.pdf").exists());
+}
+
 #[test]
 fn an_anonymous_report_names_no_host_in_any_form() {
     let shelf = shelf(&[
@@ -130,6 +140,9 @@ fn an_anonymous_report_names_no_host_in_any_form() {
         text.contains("hosts, addresses and site are replaced"),
         "{text}"
     );
+    // Symptom: `retest` looked for hosts h1, h2 and so on.
+    let error = refused(shelf.path(), &["retest", "x"]);
+    assert!(error.contains("its names were replaced"), "{error}");
     // Of two runs, the same host has the same name; no line names the file.
     let words = [
         "report",

@@ -85,6 +85,41 @@ fn windows_that_lie_far_apart_are_no_evidence() {
     expect_reason(&said, reason);
 }
 
+/// Symptom: "no criteria given" and a note to give --link-speed, where both were given and all nodes were on one host.
+#[test]
+fn a_run_on_one_host_says_that_it_has_no_switch() {
+    let mut record = record("one-host");
+    record.plan.criteria.min_rate_bits_per_s = Some(1_000_000_000);
+    for node in &mut record.plan.nodes {
+        node.speed_bits_per_s = Some(10_000_000_000);
+    }
+    let said = judged(&record);
+    let reason = "all nodes are on one host, with no switch between them";
+    expect(&said, VerdictWord::NotJudged, reason);
+    let text = summary(record);
+    let headline = text.lines().next().unwrap_or_default();
+    assert!(headline.contains("on one host, no switch: "), "{text}");
+    assert!(headline.len() <= 80, "{text}");
+    assert!(!text.contains("no criteria"), "{text}");
+    assert!(!text.contains("--link-speed"), "{text}");
+}
+
+/// Symptom: "no port's speed is known", though --min-rate had given a floor.
+#[test]
+fn a_floor_without_speeds_says_what_to_add() {
+    let mut record = record("acceptance");
+    record.plan.criteria.min_rate_bits_per_s = Some(90_000_000);
+    for node in &mut record.plan.nodes {
+        node.speed_bits_per_s = None;
+    }
+    for host in &mut record.hosts {
+        let interfaces = host.facts.interfaces.iter_mut();
+        interfaces.for_each(|one| one.speed_mbit = None);
+    }
+    let reason = "--min-rate needs --link-speed where a port's speed is unknown";
+    expect(&judged(&record), VerdictWord::NotJudged, reason);
+}
+
 /// Symptom: "NOT JUDGED (no criteria given)", and exit 0, because no test was left.
 #[test]
 fn a_host_robbed_in_every_test_is_named() {

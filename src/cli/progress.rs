@@ -21,6 +21,8 @@ pub(super) struct Progress<'a> {
     started_ms: u64,
     /// Number of the current test, number of known tests, and the estimated time of those after it, in nanoseconds.
     test: (usize, usize, u64),
+    /// Line on the current test, until it is printed.
+    announced: Option<String>,
     /// Time of the first picture.
     began: Option<Instant>,
     shown: Shown,
@@ -57,8 +59,16 @@ impl<'a> Progress<'a> {
             terminal,
             started_ms,
             test: (1, 1, 0),
+            announced: None,
             began: None,
             shown: Shown::Nothing,
+        }
+    }
+
+    /// Prints the line on the current test, unless it was printed.
+    fn announce(&mut self) {
+        if let Some(text) = self.announced.take() {
+            self.terminal.aside(&text);
         }
     }
 
@@ -284,13 +294,20 @@ impl Observer for Progress<'_> {
                 test,
                 after_ns,
             } => {
+                self.announce();
                 if of > 1 && !self.terminal.is_live() {
-                    let text = format!("test {number} of {of}, {}", test.pattern);
-                    self.terminal.aside(&text);
+                    self.announced = Some(format!("test {number} of {of}, {}", test.pattern));
+                    // The number of tests and their time come once the hosts are known, and before the first test.
+                    if !matches!(self.shown, Shown::Nothing) {
+                        self.announce();
+                    }
                 }
                 self.test = (number, of, after_ns.unwrap_or(0));
             }
-            RunEvent::Second { test, second } => self.second(test, second),
+            RunEvent::Second { test, second } => {
+                self.announce();
+                self.second(test, second);
+            }
             RunEvent::Round(progress) => self.round(progress),
             RunEvent::Step {
                 linktest,
@@ -335,6 +352,38 @@ mod tests {
             ports.second(&test, &second),
             "total 24.00 Mbit/s  slowest n4 8.00, n3 16.00 Mbit/s"
         );
+    }
+
+    /// Symptom: "test 1 of 2" before "2 tests, about 12 s".
+    #[test]
+    fn the_first_test_is_announced_after_the_estimate() {
+        let mut terminal = Terminal::new(true, true);
+        let mut progress = Progress::new(&mut terminal, 0);
+        let test = test_of(2, 1);
+        progress.see(RunEvent::Test {
+            number: 1,
+            of: 2,
+            test: &test,
+            after_ns: None,
+        });
+        // A live picture has the number of the test.
+        let waits = progress.announced.is_some();
+        assert_eq!(waits, !progress.terminal.is_live());
+        progress.see(RunEvent::Notice("2 tests, about 12 s"));
+        let second = &Second::default();
+        progress.see(RunEvent::Second {
+            test: &test,
+            second,
+        });
+        assert_eq!(progress.announced, None);
+        progress.shown = Shown::Latency;
+        progress.see(RunEvent::Test {
+            number: 2,
+            of: 2,
+            test: &test,
+            after_ns: None,
+        });
+        assert_eq!(progress.announced, None);
     }
 
     #[test]

@@ -47,6 +47,13 @@ pub(super) fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
 
 /// Makes a report; returns the exit code.
 pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
+    let extension = words.output.extension();
+    if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("pdf")) {
+        let file = words.output.display();
+        return Err(refuse(&format!(
+            "--output {file}: no --format is a PDF (--pdf {file})"
+        )));
+    }
     let mut kept = read(&words.run, words.within.path())?;
     let baseline = words.baseline.as_deref();
     let baseline = baseline

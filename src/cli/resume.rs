@@ -95,6 +95,12 @@ fn read(name: &str, folder: &Path) -> Result<Earlier, String> {
             let text = runs::read(&path).map_err(|error| error.to_string())?;
             let record =
                 json::read_owned(text).map_err(|error| format!("{}: {error}", path.display()))?;
+            if record.is_anonymous() {
+                let name = record.name();
+                return Err(format!(
+                    "cannot resume {name}: its names were replaced (resume the original record)"
+                ));
+            }
             Ok(Earlier {
                 name: runs::name_of(&path),
                 whole: record.troubles.is_empty() && is_all(&record),

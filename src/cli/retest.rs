@@ -68,6 +68,11 @@ fn prepare(
     is_own: bool,
 ) -> Result<(PlainArguments, RunSpec), String> {
     let name = record.name();
+    if record.is_anonymous() {
+        return Err(format!(
+            "{name}: its names were replaced, so no host can be reached (retest the original record)"
+        ));
+    }
     if words.results.resume.is_some() {
         return Err(format!(
             "a retest of {name} cannot be resumed: leave out --resume"

@@ -32,10 +32,17 @@ impl Writer<'_> {
             return of(VerdictWord::Undecided, reason);
         }
         let crosses = !self.view.observations.is_empty();
+        let mut ports = self.view.ports.iter();
+        let first = ports.next().map(|port| port.node);
+        let one_host = ports.all(|port| Some(port.node) == first);
         let (word, reason) = match (judged, crosses, self.view.has_speeds()) {
             (true, ..) => (
                 VerdictWord::Pass,
                 "every judged port direction reached its floor",
+            ),
+            (false, true, false) if self.plan.criteria.min_rate_bits_per_s.is_some() => (
+                VerdictWord::NotJudged,
+                "--min-rate needs --link-speed where a port's speed is unknown",
             ),
             (false, true, false) => (
                 VerdictWord::NotJudged,
@@ -44,6 +51,10 @@ impl Writer<'_> {
             (false, true, true) => (
                 VerdictWord::NotJudged,
                 "no test loads a port to its expected rate",
+            ),
+            (false, false, _) if one_host => (
+                VerdictWord::NotJudged,
+                "all nodes are on one host, with no switch between them",
             ),
             (false, false, _) => (VerdictWord::NotJudged, "no criteria given"),
         };

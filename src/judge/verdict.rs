@@ -230,7 +230,9 @@ impl Writer<'_> {
     fn direction(&self, place: Place) -> Option<DirectionSheet> {
         let passes = self.case.passes(place);
         let held_down = |pass: &Pass| self.is_held_down(place, pass);
-        let (least, lowest) = least_and_lowest(&passes, &held_down)?;
+        let is_port = matches!(place, Place::Send(_) | Place::Receive(_));
+        let misses = |pass: &Pass| is_port && self.misses_the_asked_rate(pass.rate, pass.test);
+        let (least, lowest) = least_and_lowest(&passes, &held_down, &misses)?;
         let most = passes.iter().map(|pass| pass.rate).fold(0.0, f64::max);
         let (word, told) = self.word(place, least, &passes);
         let limited = lowest
@@ -530,13 +532,24 @@ impl Writer<'_> {
 fn least_and_lowest<'a>(
     passes: &'a [Pass],
     held_down: &dyn Fn(&Pass) -> bool,
+    misses: &dyn Fn(&Pass) -> bool,
 ) -> Option<(&'a Pass, Option<&'a Pass>)> {
     let loads = |pass: &&Pass| !pass.isolated && pass.rate > 0.0;
     let loading = || passes.iter().filter(loads);
     let judged = || loading().filter(|pass| pass.judged);
-    // Floors can differ between tests, so shares are compared relative to their floor.
-    let share = |pass: &Pass| pass.share.map_or(f64::INFINITY, |share| share / pass.floor);
-    let lower = |a: &&Pass, b: &&Pass| share(a).total_cmp(&share(b));
+    // What is too little comes first. Floors can differ between tests, so such shares are compared relative to their floor. Sound figures are
+    // compared by their share, like the figure to sign.
+    let key = |pass: &Pass| {
+        let share = pass.share.unwrap_or(f64::INFINITY);
+        match pass.is_short() || misses(pass) {
+            true => (0, share / pass.floor),
+            false => (1, share),
+        }
+    };
+    let lower = |a: &&Pass, b: &&Pass| {
+        let (a, b) = (key(a), key(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    };
     let lowest = judged().min_by(lower);
     let is_short = lowest.is_some_and(Pass::is_short);
     let free = judged().filter(|pass| !held_down(pass) && (pass.fills() || !is_short));
@@ -579,7 +592,7 @@ mod tests {
         };
         let of = |passes: &[Pass]| {
             let held_down = |pass: &Pass| pass.test == 0;
-            let (least, lowest) = least_and_lowest(passes, &held_down).unwrap();
+            let (least, lowest) = least_and_lowest(passes, &held_down, &|_| false).unwrap();
             (least.test, lowest.map(|pass| pass.test))
         };
         let (held, half, full) = (
@@ -593,5 +606,29 @@ mod tests {
         assert_eq!(of(&[held, half, full]), (2, Some(0)));
         assert_eq!(of(&[half, full]), (2, Some(2)));
         assert_eq!(of(&[half]), (1, Some(1)));
+    }
+
+    /// Symptom: with --min-rate the headline had n1 with 102.2 %, and the tile n3 with 101.6 %: one compared rates, the other shares.
+    #[test]
+    fn a_requested_rate_leaves_the_lowest_share_the_figure_of_a_sound_port() {
+        let pass = |test: usize, rate: f64, capacity: f64| Pass {
+            test,
+            isolated: false,
+            judged: true,
+            rate,
+            expected: capacity,
+            share: Some(rate / capacity),
+            capacity,
+            floor: 80.0 / capacity,
+        };
+        let passes = [pass(0, 93.0, 92.0), pass(1, 95.0, 100.0)];
+        let least_of = |asked: f64| {
+            let misses = |pass: &Pass| pass.rate < asked;
+            let found = least_and_lowest(&passes, &|_| false, &misses);
+            found.map(|(least, _)| least.test)
+        };
+        assert_eq!(least_of(80.0), Some(1));
+        // What misses the requested rate comes before all else.
+        assert_eq!(least_of(94.0), Some(0));
     }
 }

@@ -105,7 +105,15 @@ pub struct Record {
     pub place: Option<PathBuf>,
 }
 
+/// End of the name of a record whose names were replaced.
+pub(crate) const ANONYMOUS: &str = "-anonymous";
+
 impl Record {
+    /// True if the names of hosts were replaced, so that its commands reach no host. Such a record has no seal.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.seal.is_none() && self.name().ends_with(ANONYMOUS)
+    }
+
     /// Name of the run: the one settled before the start, otherwise its start and the beginning of its token, as in the name of its folder.
     pub fn name(&self) -> String {
         let own = || crate::units::run_name(self.started_ms, &self.token);

@@ -1,7 +1,9 @@
 //! The figures of a run that another run of its kind can be compared with, one kind of work after the other.
 
+use std::collections::BTreeSet;
+
 use crate::plan::{Purpose, Work};
-use crate::record::{DirectionSheet, Measured, Record, TestRecord, VerdictWord};
+use crate::record::{Culprit, DirectionSheet, Measured, Record, TestRecord, VerdictWord};
 use crate::units::Scale;
 
 use super::count;
@@ -132,5 +134,47 @@ fn ports(record: &Record) -> Vec<(String, f64)> {
     let figures = Figures::of(record, test);
     let directions = figures.directions();
     let named = directions.map(|(port, word, rate)| (format!("{} {word}", port.label), rate));
+    named.collect()
+}
+
+/// Names of sound port directions all of whose links crossed a port direction at fault, as in a retest of that port: their rates are those of the
+/// fault.
+pub(crate) fn limited(record: &Record) -> BTreeSet<String> {
+    let sheet = &record.sheet;
+    let faults = sheet.faults.iter();
+    let faults = faults.filter(|fault| fault.word == VerdictWord::Fail);
+    let own = |culprit: &Culprit| match culprit {
+        Culprit::Send(port) => Some((*port, "send")),
+        Culprit::Receive(port) => Some((*port, "receive")),
+        _ => None,
+    };
+    let culprits: Vec<&Culprit> = faults
+        .map(|fault| &fault.culprit)
+        .filter(|culprit| own(culprit).is_some())
+        .collect();
+    let port_of = |node: usize, rail: usize| {
+        let place = (record.hosts.get(node)?.host_index, rail);
+        let ports = &sheet.ports;
+        ports
+            .binary_search_by_key(&place, |port| (port.node, port.rail))
+            .ok()
+    };
+    let (mut held, mut free) = (BTreeSet::new(), BTreeSet::new());
+    for test in record.tests().iter().filter(|_| !culprits.is_empty()) {
+        let plan = &record.plan.tests()[test.test];
+        for link in test.links.iter().filter(|link| link.crosses_switch) {
+            let rail = plan.rail_of(link.lane.stream);
+            let ends = port_of(link.lane.from, rail).zip(port_of(link.lane.to, rail));
+            let Some((from, to)) = ends else {
+                continue;
+            };
+            let is_held = culprits.iter().any(|culprit| culprit.has(from, to));
+            let directions = if is_held { &mut held } else { &mut free };
+            directions.extend([(from, "send"), (to, "receive")]);
+        }
+    }
+    free.extend(culprits.into_iter().filter_map(own));
+    let limited = held.difference(&free);
+    let named = limited.map(|(port, way)| format!("{} {way}", sheet.label(*port)));
     named.collect()
 }

@@ -425,7 +425,7 @@ mod tests {
         }
         assert_eq!(
             verdict(&plan),
-            "verdict    judged against 25.00 Gbit/s, floor 90 %: SCREENING, not acceptance\n"
+            "verdict    judged against 25.00 Gbit/s, floor 90 %: SCREENING, not for signature\n"
         );
         plan.nodes[0].speed_bits_per_s = None;
         let said = verdict(&plan);

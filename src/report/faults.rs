@@ -35,8 +35,11 @@ pub(super) fn figures(fault: &FaultSheet) -> String {
 }
 
 /// The command that retests the faults of a run, or of the run that it retested. It names the place of the run, if known, so that it finds the run
-/// from the current folder. Returns `None` if runs of this kind have no retests.
+/// from the current folder. Returns `None` if runs of this kind have no retests, or if the names of the record were replaced.
 fn retest(record: &Record) -> Option<String> {
+    if record.is_anonymous() {
+        return None;
+    }
     let first = record.plan.acceptance()?.repeats.as_ref();
     let run = match (&record.place, first) {
         (Some(place), None) => place.display().to_string(),

@@ -86,7 +86,10 @@ pub(super) fn site(record: &Record) -> Option<String> {
     let said = record.plan.site.as_ref()?.said();
     let said: Vec<String> = said
         .iter()
-        .map(|(name, text)| format!("{name} {text}"))
+        .map(|(name, text)| match *name {
+            "remarks" => format!("{name}: {text}"),
+            _ => format!("{name} {text}"),
+        })
         .collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
@@ -101,7 +104,7 @@ fn loaded_line(record: &Record) -> Option<String> {
     let of_switch =
         of_switch.map_or_else(String::new, |ports| format!(" (of {ports} on the switch)"));
     Some(format!(
-        "      {} of {} ports{of_switch} loaded both ways; best rate per port: at least {} of its ceiling{}",
+        "      {} of {} ports{of_switch} loaded both ways; slowest port's best rate: {} of its ceiling{}",
         loaded.ports,
         loaded.named,
         percent(share),
@@ -125,12 +128,19 @@ pub(super) fn speeds(record: &Record) -> String {
         rates.collect::<Vec<_>>().join(" and ")
     };
     let nodes = record.plan.nodes.iter();
-    let specified = shown(nodes.filter_map(|node| node.speed_bits_per_s).collect());
+    let specified: BTreeSet<u64> = nodes.filter_map(|node| node.speed_bits_per_s).collect();
     let ports = record.hosts.iter();
     let ports = ports.flat_map(|host| host.rails.iter().filter_map(|rail| host.interface_of(rail)));
     let speeds = ports.filter_map(|port| port.speed_mbit);
-    let negotiated = shown(speeds.map(|mbit| mbit.saturating_mul(1_000_000)).collect());
+    let negotiated: BTreeSet<u64> = speeds.map(|mbit| mbit.saturating_mul(1_000_000)).collect();
+    let is_more = negotiated.first() > specified.last() && !specified.is_empty();
+    let (specified, negotiated) = (shown(specified), shown(negotiated));
     let judged = match record.sheet.basis {
+        Basis::Ordered if is_more => {
+            return format!(
+                "{specified} specified; ports negotiated {negotiated}, at least as specified"
+            );
+        }
         Basis::Ordered if !specified.is_empty() => format!("{specified} as specified"),
         Basis::Ordered | Basis::Negotiated | Basis::Unknown => basis(record).to_owned(),
     };
@@ -271,7 +281,7 @@ fn mtu(record: &Record) -> Option<String> {
 }
 
 /// Use that the figures of one test, or of tests without a profile, permit.
-const SCREENING: &str = "SCREENING, not acceptance";
+const SCREENING: &str = "SCREENING, not for signature";
 
 /// The use that the figures of a plan permit. Returns `None` for kinds of work other than an acceptance.
 pub(super) fn permitted_use(plan: &RunPlan) -> Option<&'static str> {
@@ -379,11 +389,24 @@ mod tests {
         let one = &mut record.hosts[0].facts.interfaces;
         one.iter_mut().for_each(|one| one.speed_mbit = Some(10_000));
         let said = speeds(&record);
-        assert!(
-            said.starts_with("100.0 Mbit/s as specified; ports negotiated "),
-            "{said}"
-        );
         assert!(said.contains("10.00 Gbit/s"), "{said}");
+        // Symptom: "as specified", where the ports negotiated a hundred times as much.
+        for host in &mut record.hosts {
+            let all = host.facts.interfaces.iter_mut();
+            all.for_each(|one| one.speed_mbit = Some(10_000));
+        }
+        assert_eq!(
+            speeds(&record),
+            "100.0 Mbit/s specified; ports negotiated 10.00 Gbit/s, at least as specified"
+        );
+        for host in &mut record.hosts {
+            let all = host.facts.interfaces.iter_mut();
+            all.for_each(|one| one.speed_mbit = Some(100));
+        }
+        assert_eq!(
+            speeds(&record),
+            "100.0 Mbit/s as specified; ports negotiated 100.0 Mbit/s"
+        );
         record.sheet.basis = Basis::Negotiated;
         assert!(speeds(&record).starts_with(basis(&record)));
     }

@@ -108,10 +108,7 @@ fn one_test(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String
 fn scope(figures: &Figures, ports: usize) -> String {
     match figures.crosses_switch {
         true => format!("{}, {}", count(figures.hosts, "host"), count(ports, "port")),
-        false => format!(
-            "{} on one host, no switch between them",
-            count(ports, "node")
-        ),
+        false => format!("{} on one host, no switch", count(ports, "node")),
     }
 }
 
@@ -140,11 +137,14 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     }
     let weakest = match figures.weakest() {
         Some((port, direction, rate)) if nodes > 1 => {
-            format!(
-                "weakest {} {direction} {} payload",
-                port.label,
-                show_rate(rate * 1e9)
-            )
+            // On one host the line fits 80 columns.
+            let payload = if figures.crosses_switch {
+                " payload"
+            } else {
+                ""
+            };
+            let rate = show_rate(rate * 1e9);
+            format!("weakest {} {direction} {rate}{payload}", port.label)
         }
         None if nodes > 1 => "no port had a partner to the end".to_owned(),
         _ => format!(
@@ -153,10 +153,12 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
         ),
     };
     let reason = match word {
-        VerdictWord::Invalid => format!("- {}", record.verdict.reason),
-        _ => format!("({})", record.verdict.reason),
+        VerdictWord::Invalid => format!(" - {}", record.verdict.reason),
+        // The scope has the reason.
+        VerdictWord::NotJudged if !figures.crosses_switch => String::new(),
+        _ => format!(" ({})", record.verdict.reason),
     };
-    format!("{word}  {scope}: {weakest} {reason}")
+    format!("{word}  {scope}: {weakest}{reason}")
 }
 
 /// The headline for several tests.
@@ -167,6 +169,7 @@ fn overall(record: &Record, tests: &[&TestRecord]) -> String {
     let scope = format!("{scope}, {}", count(tests.len(), "test"));
     match (word, directions::weakest(record)) {
         (VerdictWord::Pass, Some(text)) => format!("{word}  {scope}: {text}"),
+        (VerdictWord::NotJudged, _) if !figures.crosses_switch => format!("{word}  {scope}"),
         (VerdictWord::Pass | VerdictWord::NotJudged, _) => {
             format!("{word}  {scope} ({})", record.verdict.reason)
         }
@@ -492,12 +495,15 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(lacks_of_reserved_pages(record, plan));
     notes.extend(wires::short_paths(record, test));
-    if record.verdict.word == VerdictWord::NotJudged {
+    let mut links = test.links.iter();
+    let crosses = links.any(|link| link.crosses_switch);
+    // Without a switch no option makes the run an acceptance.
+    if record.verdict.word == VerdictWord::NotJudged && crosses {
         notes.push(
             "screening only; for acceptance use --link-speed and --profile acceptance".to_owned(),
         );
     }
-    if plan.phases > 2 && test.links.iter().any(|link| link.crosses_switch) {
+    if plan.phases > 2 && crosses {
         notes.push(format!(
             "with {} phases the rates i->j and j->i are equal by construction; use --phases 2 to find the direction of a fault",
             plan.phases

@@ -45,7 +45,7 @@ pub(crate) struct Order {
     /// Payload that every port direction must reach, in bits per second, instead of --floor
     ///
     /// It applies where only the port limits the rate. pipebench refuses a value above the ceiling of a port's
-    /// specified speed. Example: --min-rate 23.5G
+    /// specified speed, and needs --link-speed where a port's speed is unknown. Example: --min-rate 23.5G
     #[arg(long, value_name = "RATE", conflicts_with = "floor")]
     pub min_rate: Option<String>,
 

@@ -15,7 +15,7 @@ use latency::description;
 use crate::judge::closing::{Ended, close_until};
 use crate::judge::order;
 use crate::plan::{Site, Work};
-use crate::record::{Outcome, Record, Sheet, SwitchPort, Verdict};
+use crate::record::{ANONYMOUS, Outcome, Record, Sheet, SwitchPort, Verdict};
 
 use super::judged;
 use names::{Names, PATH, REMOVED};
@@ -26,8 +26,6 @@ const REMARK: &str =
 /// The same for a record whose thresholds are not those sealed.
 const NOT_AS_SEALED: &str =
     "hosts, addresses and site are replaced in this report; the original is NOT AS SEALED";
-/// End of an anonymous run's name.
-const SUFFIX: &str = "-anonymous";
 
 /// Keys of words that pipebench defines, and of facts that name no place. A host can have the name of such a word, and a version of firmware
 /// can look like an address, so they are not searched for names. Every other text is, also that of a key which is not known here.
@@ -204,7 +202,7 @@ fn fabric(names: &mut Names, record: &Record) {
 fn replace(names: &mut Names, record: &mut Record) -> serde_json::Result<()> {
     let is_known = findings(record)
         .is_some_and(|(verdict, sheet)| verdict == record.verdict && sheet == record.sheet);
-    let name = record.name() + SUFFIX;
+    let name = record.name() + ANONYMOUS;
     let remark = match judged::broken_seal(record) {
         None => REMARK,
         Some(_) => NOT_AS_SEALED,
@@ -456,7 +454,10 @@ mod tests {
                     panic!("{name} in a report of {}: {near}", record.token);
                 }
             }
-            assert!(after.contains(REMARK) && after.contains(SUFFIX));
+            // Symptom: `pipebench retest ...-anonymous --moved h3=PORT`, which no one can run.
+            assert!(!after.contains("pipebench retest"), "{}", record.token);
+            assert!(record.is_anonymous());
+            assert!(after.contains(REMARK) && after.contains(ANONYMOUS));
             assert_eq!(json::read(&json::write(&record).unwrap()).unwrap(), record);
         }
     }
