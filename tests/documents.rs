@@ -282,13 +282,14 @@ fn flags(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_option_that_is_named_exists() {
-    // Options of other programs: cargo, git, srun, kubectl, iperf3 and the benchmarks.
-    const OTHERS: [&str; 12] = [
+    // Options of other programs: cargo, git, srun, salloc, kubectl, iperf3 and the benchmarks.
+    const OTHERS: [&str; 13] = [
         "--write",
         "--release",
         "--test",
         "--lib",
         "--overlap",
+        "--exclusive",
         "--nodes",
         "--ntasks",
         "--cpu-bind",

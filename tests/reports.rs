@@ -232,7 +232,7 @@ fn runs_are_listed_and_found_by_the_beginning_of_their_names() {
     );
     assert_eq!(
         refused(shelf.path(), &["report", "pb-2026"]),
-        "pipebench: \"pb-2026\" is the beginning of several runs: pb-20261121-184127-acacac, pb-20261122-090000-b0b0b0"
+        "pipebench: \"pb-2026\" is the beginning of several runs: pb-20261121-184127-acacac, pb-20261122-090000-b0b0b0 (the newest: pb-20261122-090000-b0b0b0)"
     );
     assert_eq!(
         refused(shelf.path(), &["report", "pb-2027"]),
@@ -241,7 +241,7 @@ fn runs_are_listed_and_found_by_the_beginning_of_their_names() {
     let nothing = tempfile::tempdir().expect("a folder");
     assert_eq!(
         said(nothing.path(), &["list"], 0),
-        "no runs in . (use --folder DIR to store runs)\n"
+        "no runs in . (use --folder DIR to store runs, or name a folder: pipebench list results)\n"
     );
     // What cannot be read is named, and the others are listed.
     fs::write(

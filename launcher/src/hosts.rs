@@ -11,7 +11,7 @@ mod range;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use environment::{BatchSystem, Job, from_environment, in_job, is_further_task};
+pub use environment::{BatchSystem, Job, from_environment, in_job, is_one_of_several_tasks};
 pub use expression::{parse, parse_typed};
 pub use fold::fold;
 pub use hostfile::hostfile;
@@ -89,6 +89,9 @@ pub enum HostListError {
         "this is no job of Slurm, PBS, Grid Engine, LSF, OAR or Flux (name the hosts, or run inside a job)"
     )]
     NoJob,
+    /// A job of Slurm whose variables name no hosts.
+    #[error("SLURM_JOB_ID is set, SLURM_JOB_NODELIST is not (name the hosts)")]
+    NoNodeList,
     /// The list of the job's hosts cannot be used.
     #[error("no hosts from {place}: {reason}")]
     Job {

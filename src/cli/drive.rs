@@ -76,8 +76,10 @@ pub(super) fn drive(
     output: &Output<'_>,
     request: impl FnOnce(Option<&Kept>) -> Result<RunSpec, UsageError>,
 ) -> Result<u8, u8> {
-    if hosts::is_further_task(&variable) {
-        return Err(refuse(&"start pipebench once, not once per task (srun -n)"));
+    if hosts::is_one_of_several_tasks(&variable) {
+        return Err(refuse(
+            &"start pipebench once: without srun, or with srun -N1 -n1",
+        ));
     }
     let folder = output.folder.unwrap_or(Path::new("."));
     let named = output.words.baseline.as_deref();
@@ -142,7 +144,7 @@ fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
         text += &format!("note       {note}\n");
     }
     if spec.open {
-        text += "at most    a host may need fewer processes and smaller blocks; pipebench has not asked the hosts yet\n";
+        text += "estimate   processes and memory are upper limits: pipebench has not asked the hosts yet, and a host may need less\n";
     }
     let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
     let plan = output.plan.map(|plan| plan.path);
@@ -168,7 +170,10 @@ fn reach(spec: &RunSpec, launch: &Launch, in_job: bool) -> String {
     match &launch.rsh {
         Some(command) => command.clone(),
         None if is_alone => "this machine, without SSH".to_owned(),
-        None if in_job => "SSH, although this is a job (see --rsh)".to_owned(),
+        None if in_job => {
+            let rsh = "--rsh 'srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h'";
+            format!("SSH, although this is a job (Slurm: {rsh})")
+        }
         None => "SSH".to_owned(),
     }
 }

@@ -157,8 +157,12 @@ pub(super) fn list(words: &ListArguments) -> Result<u8, u8> {
         }
     }
     if rows.is_empty() && unreadable == 0 {
+        let hint = match folder == Path::new(".") {
+            true => ", or name a folder: pipebench list results",
+            false => "",
+        };
         return Ok(tell(&format!(
-            "no runs in {} (use --folder DIR to store runs)\n",
+            "no runs in {} (use --folder DIR to store runs{hint})\n",
             folder.display()
         )));
     }

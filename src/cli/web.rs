@@ -30,10 +30,11 @@ pub(super) fn serve(words: &ServeArguments) -> Result<u8, u8> {
         return Ok(tell(&(site.lines(words.listen).join("\n") + "\n")));
     }
     let (token, base) = (site.token_file.clone(), site.base.clone());
+    let full = std::path::absolute(&token).unwrap_or(token);
     let told = |address: SocketAddr| {
         complain(&format!(
-            "http://{address}{base}/ (token in {})",
-            token.display()
+            "http://{address}{base}/ (token file: {})",
+            full.display()
         ));
     };
     let served = web::serve(site, words.listen, &tools, &stop, &told);

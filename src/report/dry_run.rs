@@ -163,7 +163,7 @@ fn tests(plan: &RunPlan) -> String {
     }
     if let Some((test, size)) = largest {
         lines.push(format!(
-            "processes  {} per node (1 + P + {}), {} in all",
+            "processes  {} per node (1 + P + {}; N nodes, P phases, K streams), {} in all",
             size.processes_per_node,
             size::worker_formula(test),
             size.processes

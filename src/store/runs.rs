@@ -26,8 +26,8 @@ pub(crate) enum FindError {
     )]
     Unknown(String, String),
     /// Several runs begin with that name.
-    #[error("{0:?} is the beginning of several runs: {1}")]
-    Several(String, String),
+    #[error("{0:?} is the beginning of several runs: {1} (the newest: {2})")]
+    Several(String, String, String),
     /// The run exists, but cannot be read.
     #[error("cannot read {}: {}", .0.display(), why(.1))]
     Unreadable(PathBuf, io::Error),
@@ -57,7 +57,11 @@ pub(crate) fn find(name: &str, folder: &Path) -> Result<PathBuf, FindError> {
         several => {
             let names: Vec<String> = several.iter().take(4).map(|path| name_of(path)).collect();
             let more = if several.len() > 4 { ", ..." } else { "" };
-            Err(FindError::Several(name.to_owned(), names.join(", ") + more))
+            let newest = several
+                .last()
+                .map_or_else(String::new, |path| name_of(path));
+            let shown = names.join(", ") + more;
+            Err(FindError::Several(name.to_owned(), shown, newest))
         }
     }
 }

@@ -17,6 +17,8 @@ const MOST_NOTE: usize = 200;
 const MOST_HOSTS: usize = 4096;
 /// Maximum number of hosts that a user types in. The plan of a run covers all pairs of them.
 const MOST_FREE: usize = 1024;
+/// Window of a test of the profile `quick` without `--time`.
+const QUICK_NS: u64 = 10 * units::SECOND_NS;
 
 /// Fields of a request as received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,9 +165,18 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     }
     words.push(format!("--phases={phases}"));
     what += &format!(", {phases} phases");
-    let time = fields.time.trim();
-    if !time.is_empty() {
-        let ns = units::parse_duration_ns(time).map_err(|error| Refusal::of("time", error))?;
+    let is_bounded = words.iter().any(|word| {
+        let mut bounds = ["--time", "--buffers", "--source"].iter();
+        bounds.any(|option| word.starts_with(option))
+    });
+    let most_ns = site.limits.time_ns;
+    let window_ns = match fields.time.trim() {
+        // The usual window would be refused. An acceptance is never shortened unasked.
+        "" if profile == "quick" && most_ns < QUICK_NS && !is_bounded => Some(most_ns),
+        "" => None,
+        text => Some(units::parse_duration_ns(text).map_err(|error| Refusal::of("time", error))?),
+    };
+    if let Some(ns) = window_ns {
         words.push(format!("--time={}ms", ns.div_ceil(1_000_000)));
         what += &format!(", {} each", length(ns));
     }
@@ -359,6 +370,26 @@ mod tests {
                 "--rate=1000000000"
             ]
         );
+    }
+
+    /// Symptom: a site with `time = "5s"` refused a start whose time was left empty.
+    #[test]
+    fn a_request_without_a_time_has_the_sites_maximum_if_that_is_less_than_usual() {
+        let mut site = site();
+        site.limits.time_ns = 5 * units::SECOND_NS;
+        let has_time = |fields: &Fields, site: &Site| {
+            let words = hold(fields, site).unwrap().words;
+            words.contains(&"--time=5000ms".to_owned())
+        };
+        assert!(has_time(&fields(), &site));
+        let acceptance = Fields {
+            profile: "acceptance".to_owned(),
+            ..fields()
+        };
+        assert!(!has_time(&acceptance, &site));
+        let group = site.groups.get_mut("rack 7").unwrap();
+        group.options.push("--time=2s".to_owned());
+        assert!(!has_time(&fields(), &site));
     }
 
     #[test]

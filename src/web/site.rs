@@ -115,6 +115,13 @@ pub(crate) struct Group {
     pub options: Vec<String>,
 }
 
+impl Group {
+    /// The host list or host file as the site file has it.
+    pub(super) fn listed(&self) -> &str {
+        self.hosts.split_once('=').map_or("", |(_, hosts)| hosts)
+    }
+}
+
 /// Fabric of hosts outside the groups.
 pub(super) const FREE_FABRIC: &str = "free";
 
@@ -449,6 +456,7 @@ pub(crate) mod tests {
         assert_eq!(site.limits.rate_bits_per_s, Some(10_000_000_000));
         assert_eq!(site.groups["rack 7"].fabric, "rack 7");
         assert_eq!(site.groups["rack 7"].hosts, "--hosts=n[1-4]");
+        assert_eq!(site.groups["rack 7"].listed(), "n[1-4]");
     }
 
     #[test]

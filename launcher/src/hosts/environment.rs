@@ -69,10 +69,14 @@ pub fn in_job(var: &dyn Fn(&str) -> Option<String>) -> bool {
     names.any(|name| var(name).is_some())
 }
 
-/// True in a task of a job step that is not the first: another task of the step is the same command.
-pub fn is_further_task(var: &dyn Fn(&str) -> Option<String>) -> bool {
-    let number = var("SLURM_PROCID").and_then(|text| text.parse::<u32>().ok());
-    number.is_some_and(|number| number > 0)
+/// True in a job step with several tasks: another task of the step is the same command. A batch
+/// script is no such step, and its SLURM_NTASKS counts the tasks of the job.
+pub fn is_one_of_several_tasks(var: &dyn Fn(&str) -> Option<String>) -> bool {
+    let more_than = |name: &str, least: u32| {
+        let number = var(name).and_then(|text| text.parse::<u32>().ok());
+        number.is_some_and(|number| number > least)
+    };
+    more_than("SLURM_PROCID", 0) || more_than("SLURM_STEP_NUM_TASKS", 1)
 }
 
 /// Returns the job of the first batch system that names its hosts. Some systems repeat a host for
@@ -85,7 +89,10 @@ pub fn from_environment(
     let mut known = VARIABLES.iter();
     let (system, variable, form, value) = known
         .find_map(|&(system, name, form)| Some((system, name, form, set(name)?)))
-        .ok_or(HostListError::NoJob)?;
+        .ok_or_else(|| match set("SLURM_JOB_ID") {
+            Some(_) => HostListError::NoNodeList,
+            None => HostListError::NoJob,
+        })?;
     let refused = |reason: String| HostListError::Job {
         place: match form {
             Form::File | Form::Rows => format!("{variable} {value}"),
@@ -189,9 +196,28 @@ mod tests {
             assert!(in_job(&set(name, "7")), "{name}");
         }
         assert!(!in_job(&set("HOME", "/")));
-        assert!(is_further_task(&set("SLURM_PROCID", "1")));
-        assert!(!is_further_task(&set("SLURM_PROCID", "0")));
-        assert!(!is_further_task(&set("HOME", "/")));
+    }
+
+    /// Symptom: task 0 of `srun -n4 pipebench` started a run, and only the other tasks refused.
+    #[test]
+    fn every_task_of_a_step_with_several_tasks_knows_it_and_a_batch_script_is_none() {
+        let is_one_of = |variables: &'static [(&str, &str)]| {
+            is_one_of_several_tasks(&|asked: &str| {
+                let found = variables.iter().find(|(name, _)| *name == asked);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert!(is_one_of(&[
+            ("SLURM_PROCID", "0"),
+            ("SLURM_STEP_NUM_TASKS", "4")
+        ]));
+        assert!(is_one_of(&[("SLURM_PROCID", "1")]));
+        assert!(!is_one_of(&[
+            ("SLURM_PROCID", "0"),
+            ("SLURM_STEP_NUM_TASKS", "1")
+        ]));
+        assert!(!is_one_of(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "16")]));
+        assert!(!is_one_of(&[("HOME", "/")]));
     }
 
     #[test]
@@ -201,6 +227,15 @@ mod tests {
         for system in ["Slurm", "PBS", "Grid Engine", "LSF", "OAR", "Flux"] {
             assert!(error.to_string().contains(system), "{error}");
         }
+    }
+
+    /// Symptom: "this is no job of Slurm" in a job of Slurm.
+    #[test]
+    fn a_slurm_job_without_a_node_list_is_a_job() {
+        let error = job(&[("SLURM_JOB_ID", "7")], Err(())).unwrap_err();
+        assert_eq!(error, HostListError::NoNodeList);
+        let pbs = [("SLURM_JOB_ID", "7"), ("PBS_NODEFILE", "/f")];
+        assert_eq!(job(&pbs, Ok("a")).unwrap().system, BatchSystem::Pbs);
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub(super) fn login(
 ) -> Markup {
     let body = html! {
         h1 { "Log in" }
-        p .note { "You need this site's token to start or cancel a run. Ask the person who runs the site: web.toml names the file that holds the token." }
+        p .note { "You need this site's token to start or cancel a run. Ask the person who runs the site: the site file names the file that holds the token." }
         @if let Some(complaint) = complaint { p role="alert" .complaint { (complaint) "." } }
         form .fields method="post" action={ (app.base) "/login" } {
             @if let Some(run) = run { input type="hidden" name="run" value=(run); }

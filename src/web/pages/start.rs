@@ -51,7 +51,6 @@ fn form(app: &App, asker: &Asker, fields: &Fields, refusal: Option<&Refusal>) ->
             (complaint(wrong(name)))
         }
     };
-    let groups: Vec<String> = site.groups.keys().cloned().collect();
     let text = |name: &str, label: &str, value: &str, hint: &str, most: u32| {
         html! {
             label for=(name) { (label) }
@@ -76,11 +75,11 @@ fn form(app: &App, asker: &Asker, fields: &Fields, refusal: Option<&Refusal>) ->
         }
         form .fields method="post" action={ (app.base) "/confirm" } {
             (mark(app, asker))
-            @if !groups.is_empty() {
+            @if !site.groups.is_empty() {
                 label for="group" { "Hosts" }
                 select #group name="group" aria-invalid=[wrong("group").map(|_| "true")] {
                     @if site.allow.free_hosts { option value="" selected[fields.group.is_empty()] { "enter host names below" } }
-                    @for one in &groups { option value=(one) selected[*one == fields.group] { (one) } }
+                    @for (one, group) in &site.groups { option value=(one) selected[*one == fields.group] { (one) " (" (group.listed()) ")" } }
                 }
                 (complaint(wrong("group")))
             }
