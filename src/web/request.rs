@@ -167,7 +167,7 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     what += &format!(", {phases} phases");
     let is_bounded = words.iter().any(|word| {
         let mut bounds = ["--time", "--buffers", "--source"].iter();
-        bounds.any(|option| word.starts_with(option))
+        bounds.any(|option| word.starts_with(*option))
     });
     let most_ns = site.limits.time_ns;
     let window_ns = match fields.time.trim() {

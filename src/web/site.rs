@@ -116,9 +116,10 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// The host list or host file as the site file has it.
+    /// The host list, or the name of the host file without its folder.
     pub(super) fn listed(&self) -> &str {
-        self.hosts.split_once('=').map_or("", |(_, hosts)| hosts)
+        let (_, hosts) = self.hosts.split_once('=').unwrap_or_default();
+        hosts.rsplit('/').next().unwrap_or_default()
     }
 }
 

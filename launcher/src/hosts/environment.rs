@@ -201,7 +201,7 @@ mod tests {
     /// Symptom: task 0 of `srun -n4 pipebench` started a run, and only the other tasks refused.
     #[test]
     fn every_task_of_a_step_with_several_tasks_knows_it_and_a_batch_script_is_none() {
-        let is_one_of = |variables: &'static [(&str, &str)]| {
+        let is_one_of = |variables: &'static [(&'static str, &'static str)]| {
             is_one_of_several_tasks(&|asked: &str| {
                 let found = variables.iter().find(|(name, _)| *name == asked);
                 found.map(|(_, value)| (*value).to_owned())
