@@ -28,8 +28,10 @@ pub fn run(input: &[u8]) -> String {
         .iter()
         .flat_map(|message| encode(message))
         .collect();
+    let ended = messages.iter().map(|message| [message, &b"\n"[..]].concat());
+    let (again, _) = decode(std::iter::once(&*stream));
     assert!(
-        whole.starts_with(&stream),
+        again.into_iter().eq(ended),
         "encoded again it is something else"
     );
     let error = error.map(|error| one_line(&error, 200)).unwrap_or_default();
