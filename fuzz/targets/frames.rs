@@ -28,7 +28,9 @@ pub fn run(input: &[u8]) -> String {
         .iter()
         .flat_map(|message| encode(message))
         .collect();
-    let ended = messages.iter().map(|message| [message, &b"\n"[..]].concat());
+    let ended = messages
+        .iter()
+        .map(|message| [&message[..], b"\n"].concat());
     let (again, _) = decode(std::iter::once(&*stream));
     assert!(
         again.into_iter().eq(ended),
