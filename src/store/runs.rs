@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(all(folder.path()).unwrap().len(), 2);
         let several = found("pb-2026").unwrap_err().to_string();
         assert!(
-            several.ends_with("pb-20261121-101500-abcdef, pb-20261122-101500-123456"),
+            several.ends_with("(the newest: pb-20261122-101500-123456)"),
             "{several}"
         );
         for nothing in ["other", "", "no/such"] {
