@@ -20,6 +20,7 @@ const open = async (width, colorScheme) => {
   page.on("pageerror", (error) => faults.push(`script: ${error.message}`));
   page.on("console", (message) => { if (message.type() === "error" && !/401|422/.test(message.text())) faults.push(`console: ${message.text()}`); });
   const look = async (name) => {
+    await page.waitForLoadState(); // Without its style sheet a page has no colours to compare.
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     insist(wide <= 0, `${name} is ${wide} px wider than a ${width}`);
     const unnamed = await page.evaluate(() => [...document.querySelectorAll("input:not([type=hidden]), select")]
