@@ -188,7 +188,7 @@ fn measure(shape: &Shape, hosts: usize) -> Cost {
         .spawn()
         .expect("pipebench starts");
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process id"));
-    // The process is not reaped before its times are read: a wait that reaps it adds the times of its own children, the shells.
+    // Its times are read while it is a zombie: they do not have those of its children, the shells.
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     let (mut peak_bytes, mut failure) = (0, None);
     while waitid(Id::Pid(pid), flags).expect("a child") == WaitStatus::StillAlive {

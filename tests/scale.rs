@@ -62,19 +62,13 @@ fn expect_sums(ended: &Ended, hosts: usize, others: u64) {
 }
 
 #[test]
-fn every_host_of_a_ring_is_accounted_for_with_its_sums() {
-    let hosts = FakeHosts::start(12, &[]);
-    let ended = run(&hosts, &["--pattern", "ring"]);
-    expect_sums(&ended, 12, 1);
-    assert_eq!(record(&ended).tests()[0].links.len(), 12);
-}
-
-#[test]
-fn every_host_of_an_all_to_all_is_accounted_for_with_its_sums() {
-    let hosts = FakeHosts::start(8, &[]);
-    let ended = run(&hosts, &["--pattern", "all-to-all"]);
-    expect_sums(&ended, 8, 7);
-    assert_eq!(record(&ended).tests()[0].links.len(), 64);
+fn every_host_is_accounted_for_with_its_sums() {
+    for (pattern, hosts, partners, links) in [("ring", 12, 1, 12), ("all-to-all", 8, 7, 64)] {
+        let fakes = FakeHosts::start(hosts, &[]);
+        let ended = run(&fakes, &["--pattern", pattern]);
+        expect_sums(&ended, hosts, partners);
+        assert_eq!(record(&ended).tests()[0].links.len(), links);
+    }
 }
 
 #[test]

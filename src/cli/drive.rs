@@ -76,7 +76,8 @@ pub(super) fn drive(
     output: &Output<'_>,
     request: impl FnOnce(Option<&Kept>) -> Result<RunSpec, UsageError>,
 ) -> Result<u8, u8> {
-    if hosts::is_one_of_several_tasks(&variable) {
+    // A shell that `srun --pty` gives a terminal is one such task, in which a user types.
+    if hosts::is_one_of_several_tasks(&variable) && !io::stdin().is_terminal() {
         return Err(refuse(
             &"start pipebench once: without srun, or with srun -N1 -n1",
         ));

@@ -30,8 +30,10 @@ impl RunState<'_> {
             }
             if let Err(halt) = self.one_test(number) {
                 self.sessions.log.note(halt);
-                if self.sessions.has_begun() {
-                    // Everything measured so far belongs in the record.
+                // Everything measured so far belongs in the record. Of a test that hosts refused nothing was: another run has them, or memory is short.
+                let is_refused = self.sessions.set_up_ns().is_none()
+                    && self.sessions.log.are_all(TroubleKind::Resource);
+                if self.sessions.has_begun() && !is_refused {
                     self.sessions.gather_reports();
                     let offsets = self.sessions.offsets();
                     if let Some(test) = assemble::test(self, number, &offsets, &offsets) {

@@ -44,70 +44,14 @@ const TUNING: [&str; 9] = [
     "seed",
 ];
 
-/// Options of other commands that only their long help shows: few users need them.
-const LONG_HELP_ONLY: [&str; 41] = [
-    "rank-order",
-    "no-pin",
-    "wait",
-    "min-iterations",
-    "min-runtime",
-    "randomize-steps",
-    "seed-randomize-steps",
-    "num-randomize-tasks",
-    "seed-randomize-tasks",
-    "multi-buffer",
-    "num-multi-buffer",
-    "randomize-buffers",
-    "seed-randomize-buffers",
-    "parallel-sion-file",
-    "memory-buffer-allocator",
-    "use-gpu-memory",
-    "msglen",
-    "iter",
-    "cpu-time",
-    "mem",
-    "plan-seed",
-    "warmup-pings",
-    "interface",
-    "ipv4",
-    "ipv6",
-    "sndbuf",
-    "rcvbuf",
-    "mss",
-    "congestion",
-    "dscp",
-    "rate",
-    "overhead-bytes",
-    "min-rate",
-    "uplink",
-    "fabric",
-    "identity",
-    "known-hosts",
-    "ask-password",
-    "fanout",
-    "deadline",
-    "remote-dir",
-];
-
 /// What help is made from.
 pub(crate) fn command() -> clap::Command {
     let command = command_of_pages().mut_subcommand("check", |check| {
         referring(check).override_usage("pipebench check [OPTIONS] [PLAN]")
     });
-    let command = command.mut_subcommand("load", |load| {
+    command.mut_subcommand("load", |load| {
         referring(load).override_usage("pipebench load [OPTIONS]")
-    });
-    command.mut_subcommands(brief)
-}
-
-/// A command, and those below it, whose short help leaves out the options that few users need.
-fn brief(command: clap::Command) -> clap::Command {
-    let command = command.mut_args(|option| {
-        let name = option.get_long();
-        let is_rare = name.is_some_and(|name| LONG_HELP_ONLY.contains(&name));
-        option.hide_short_help(is_rare)
-    });
-    command.mut_subcommands(brief)
+    })
 }
 
 /// `check` or `load` with a line about their options: a list of them would be a copy.

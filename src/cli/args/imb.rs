@@ -98,7 +98,12 @@ pub(crate) struct ImbArguments {
     /// A file of message lengths in bytes, one per line; k and m are binary
     ///
     /// Example: --msglen lengths.txt
-    #[arg(long, value_name = "FILE", help_heading = "Suite")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Suite",
+        hide_short_help = true
+    )]
     pub msglen: Option<PathBuf>,
 
     /// Lengths 0 and 2^MIN to 2^MAX
@@ -110,7 +115,12 @@ pub(crate) struct ImbArguments {
     /// Most repetitions of a length, most MiB for all of them, and most repetitions if each is completed separately
     ///
     /// Default: 1000,40,100, and 50,16,10 for files. Example: --iter 100,10
-    #[arg(long, value_name = "N[,MIB[,SINGLE]]", help_heading = "Suite")]
+    #[arg(
+        long,
+        value_name = "N[,MIB[,SINGLE]]",
+        help_heading = "Suite",
+        hide_short_help = true
+    )]
     pub iter: Option<String>,
 
     /// Folder in which file benchmarks make their files, on each host
@@ -128,7 +138,7 @@ pub(crate) struct ImbArguments {
     /// Seconds that a rank computes during a transfer of a file (S_IWrite_indv and the like)
     ///
     /// Default: 0.1, with --rules current 0.01. Example: --cpu-time 0.02
-    #[arg(long, value_name = "S", help_heading = "Suite")]
+    #[arg(long, value_name = "S", help_heading = "Suite", hide_short_help = true)]
     pub cpu_time: Option<f64>,
 
     /// Longest time of a length in seconds, with --rules current
@@ -140,7 +150,13 @@ pub(crate) struct ImbArguments {
     /// Most gigabytes (2^30 bytes) of buffers per rank; longer messages are left out, with a note
     ///
     /// Example: --mem 4
-    #[arg(long, value_name = "GB", default_value_t = 1.0, help_heading = "Suite")]
+    #[arg(
+        long,
+        value_name = "GB",
+        default_value_t = 1.0,
+        help_heading = "Suite",
+        hide_short_help = true
+    )]
     pub mem: f64,
 
     /// Compare received with expected items, outside the timed part

@@ -190,7 +190,7 @@ pub(crate) struct ChoiceWords {
     /// Seed of random choices
     ///
     /// Example: --plan-seed 7
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1, hide_short_help = true)]
     pub plan_seed: u64,
 }
 
@@ -294,7 +294,7 @@ pub(crate) struct PairWords {
     /// Warm-up messages before these, not timed
     ///
     /// Example: --warmup-pings 10
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
     pub warmup_pings: usize,
 
     /// Bytes of a message
@@ -307,7 +307,7 @@ pub(crate) struct PairWords {
     ///
     /// `auto` spins if a host has a processor for each rank, and yields otherwise. `sleep` frees the processors, and
     /// adds 30 to 50 us to each half of a round trip. Example: --wait sleep
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = choice::<Wait>(), hide_possible_values = true)]
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = choice::<Wait>(), hide_possible_values = true, hide_short_help = true)]
     pub wait: Wait,
 
     /// Unplanned pairs to measure, to check the predictions

@@ -131,62 +131,82 @@ pub(crate) struct LinktestWords {
     /// Least number of iterations of the whole measurement
     ///
     /// Example: --min-iterations 5
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub min_iterations: u64,
 
     /// Repeat the whole measurement until this time has passed, in seconds
     ///
     /// The time runs from the first message on, and includes the time between measurements. Example: --min-runtime 60
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 0.0,
+        hide_short_help = true
+    )]
     pub min_runtime: f64,
 
     /// Steps in a random order
     ///
     /// Example: --randomize-steps
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub randomize_steps: bool,
 
     /// Seed of the order of steps
     ///
     /// Example: --seed-randomize-steps 7
-    #[arg(long, value_name = "SEED", default_value_t = 9_876_543_210)]
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value_t = 9_876_543_210,
+        hide_short_help = true
+    )]
     pub seed_randomize_steps: u64,
 
     /// Repeat the whole measurement with this number of random orders of the ranks
     ///
     /// Each order makes other ranks neighbours, and other pairs run at the same time. 0 keeps the natural order.
     /// Example: --num-randomize-tasks 3
-    #[arg(long, value_name = "M", default_value_t = 0)]
+    #[arg(long, value_name = "M", default_value_t = 0, hide_short_help = true)]
     pub num_randomize_tasks: u64,
 
     /// Seed of the orders of the ranks
     ///
     /// Example: --seed-randomize-tasks 7
-    #[arg(long, value_name = "SEED", default_value_t = 29_876)]
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value_t = 29_876,
+        hide_short_help = true
+    )]
     pub seed_randomize_tasks: u64,
 
     /// Send messages from several buffers in turn
     ///
     /// Their number is --num-multi-buffer, or 2 without it. Example: --multi-buffer
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub multi_buffer: bool,
 
     /// Number of buffers that messages use in turn
     ///
     /// 0 is one buffer, or two with --multi-buffer. Example: --num-multi-buffer 8
-    #[arg(long, value_name = "K", default_value_t = 0)]
+    #[arg(long, value_name = "K", default_value_t = 0, hide_short_help = true)]
     pub num_multi_buffer: usize,
 
     /// Fill buffers with random contents instead of one byte value
     ///
     /// Example: --randomize-buffers
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub randomize_buffers: bool,
 
     /// Seed of the contents
     ///
     /// Example: --seed-randomize-buffers 7
-    #[arg(long, value_name = "SEED", default_value_t = 1_234_567_890)]
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value_t = 1_234_567_890,
+        hide_short_help = true
+    )]
     pub seed_randomize_buffers: u64,
 
     /// Compare received with sent bytes after each measurement
@@ -215,7 +235,7 @@ pub(crate) struct LinktestWords {
     /// Accepted without effect: the launching side writes the file
     ///
     /// Example: --parallel-sion-file
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub parallel_sion_file: bool,
 
     /// How message buffers are allocated: DEFAULT
@@ -227,14 +247,13 @@ pub(crate) struct LinktestWords {
         default_value = "DEFAULT",
         value_parser = ["DEFAULT"],
         hide_possible_values = true,
-        ignore_case = true
-    )]
+        ignore_case = true, hide_short_help = true)]
     pub memory_buffer_allocator: String,
 
     /// Refused: messages use the main memory of hosts
     ///
     /// Example: leave --use-gpu-memory out
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub use_gpu_memory: bool,
 
     /// Print the version

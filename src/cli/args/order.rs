@@ -31,7 +31,12 @@ pub(crate) struct Order {
     /// Bytes that tunnels add to each frame between hosts
     ///
     /// They lower the ceiling of a port: 50 for VXLAN over IPv4. Example: --overhead-bytes 50
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 0,
+        hide_short_help = true
+    )]
     pub overhead_bytes: u32,
 
     /// Share of the expected payload that every port direction must reach, in percent, or peers
@@ -46,7 +51,12 @@ pub(crate) struct Order {
     ///
     /// It applies where only the port limits the rate. pipebench refuses a value above the ceiling of a port's
     /// specified speed, and needs --link-speed where a port's speed is unknown. Example: --min-rate 23.5G
-    #[arg(long, value_name = "RATE", conflicts_with = "floor")]
+    #[arg(
+        long,
+        value_name = "RATE",
+        conflicts_with = "floor",
+        hide_short_help = true
+    )]
     pub min_rate: Option<String>,
 
     /// Speed of the uplink of a group of ports, in each direction; repeat it or separate by commas
@@ -54,7 +64,12 @@ pub(crate) struct Order {
     /// Groups are those of `group=` in a host file. An uplink may be oversubscribed on purpose: pipebench then
     /// expects less from the ports of the group. It judges the total rate of an uplink. Example: --uplink
     /// leaf1=400G,leaf2=400G
-    #[arg(long, value_name = "GROUP=RATE", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "GROUP=RATE",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub uplink: Vec<String>,
 
     /// Specification of the fabric: non-blocking, all ports reach their ceiling at the same time
@@ -62,6 +77,6 @@ pub(crate) struct Order {
     /// A single switch is sold as non-blocking, and `--profile acceptance` assumes it. If several ports together carry less
     /// than expected and each is healthy in isolation, the verdict is then FAIL; with neither this option nor declared
     /// uplinks it is UNDECIDED. Example: --fabric non-blocking
-    #[arg(long, value_enum, value_name = "ORDER")]
+    #[arg(long, value_enum, value_name = "ORDER", hide_short_help = true)]
     pub fabric: Option<FabricOrder>,
 }

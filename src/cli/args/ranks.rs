@@ -22,13 +22,13 @@ pub(crate) struct RankWords {
     #[arg(
         long,
         value_name = "ORDER",
-        default_value = "block", value_parser = choice::<RankOrder>(), hide_possible_values = true)]
+        default_value = "block", value_parser = choice::<RankOrder>(), hide_possible_values = true, hide_short_help = true)]
     pub rank_order: RankOrder,
 
     /// Let the scheduler move ranks between processors
     ///
     /// Without this option each rank stays on its own processor if a host has enough of them. Example: --no-pin
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_pin: bool,
 
     /// What ranks do while they wait: auto, spin, yield or sleep
@@ -38,6 +38,6 @@ pub(crate) struct RankWords {
     #[arg(
         long,
         value_name = "HOW",
-        default_value = "auto", value_parser = choice::<Wait>(), hide_possible_values = true)]
+        default_value = "auto", value_parser = choice::<Wait>(), hide_possible_values = true, hide_short_help = true)]
     pub wait: Wait,
 }

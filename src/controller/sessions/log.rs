@@ -70,6 +70,11 @@ impl Log {
         }
     }
 
+    /// True if there are failures, all of this kind.
+    pub(crate) fn are_all(&self, kind: TroubleKind) -> bool {
+        !self.troubles.is_empty() && self.troubles.iter().all(|trouble| trouble.kind == kind)
+    }
+
     /// True once the user or the system has asked for the end.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::SeqCst) != 0
