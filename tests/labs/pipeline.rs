@@ -1,6 +1,7 @@
 //! Tests the whole program between hosts with their own namespaces and real sshd. No host has the executable, one
 //! lacks OpenSSL's libraries, and the run starts from a host outside the run.
 
+use std::fs;
 use std::time::Duration;
 
 use crate::lab::{Finished, Lab, LabOptions, wait_until};
@@ -363,9 +364,14 @@ fn a_filtered_data_port_is_named_as_a_pair() {
             "1s",
             "--deadline",
             "connect=8s",
+            "--folder",
+            "/tmp/runs",
         ],
     );
     assert_eq!(finished.code(), Some(10), "{finished}");
+    // Which links stand is a result.
+    let runs = fs::read_dir(lab.path(0, "/tmp/runs")).expect("a folder of runs");
+    assert_eq!(runs.count(), 1);
     let mut lines = finished.stderr.lines();
     let first = lines.find(|line| line.starts_with("pipebench: "));
     let first = first.unwrap_or_default();
