@@ -114,6 +114,36 @@ fn hosts_that_exit_freeze_and_hang_are_named_and_their_neighbours_are_not() {
     assert!(summary.contains("9 of 12 nodes accounted for"), "{summary}");
 }
 
+/// Symptom: above a hundred hosts one of them usually fails, and ended the run.
+#[test]
+fn one_of_more_than_a_hundred_hosts_may_fail_and_two_may_not() {
+    let one = FakeHosts::start(101, &[(7, Fault::Exits)]);
+    let ended = run(&one, &["--pattern", "ring"]);
+    let missing = &record(&ended).missing;
+    assert!(
+        matches!(&missing[..], [one] if one.node == "h7"),
+        "{missing:?}"
+    );
+    assert!(
+        ended.errors.contains("h7: the run continues without it"),
+        "{}",
+        ended.errors
+    );
+
+    let two = FakeHosts::start(101, &[(7, Fault::Exits), (9, Fault::Exits)]);
+    let ended = run(&two, &["--pattern", "ring"]);
+    assert_ne!(ended.code, Some(0), "{}", ended.errors);
+    let record = ended.record.as_ref().expect("a record");
+    let named = |node: &str| {
+        let troubles = record.troubles.iter().map(|one| &one.node);
+        let mut all = troubles.chain(record.missing.iter().map(|one| &one.node));
+        all.any(|known| known == node)
+    };
+    assert!(named("h7") && named("h9"), "{}", ended.errors);
+    let line = "2 of 101 nodes failed, and at most 1 may";
+    assert!(ended.errors.contains(line), "{}", ended.errors);
+}
+
 /// Symptom: 3 of 50 hosts exited in a ring, and the headline was the port that sent to one of them, with a rate of 0.00.
 #[test]
 fn a_host_whose_only_partner_exits_is_not_the_weakest_port() {
