@@ -75,7 +75,7 @@ fn every_host_is_accounted_for_with_its_sums() {
 fn hosts_that_exit_freeze_and_hang_are_named_and_their_neighbours_are_not() {
     let faults = [(3, Fault::Exits), (6, Fault::Freezes), (9, Fault::Hangs)];
     let hosts = FakeHosts::start(12, &faults);
-    let deadlines = "resolve=1s,connect=1s,authenticate=1s,deploy=1s,silence=3s";
+    let deadlines = "connect=4s,silence=3s";
     let words = ["--pattern", "ring", "--keep-going", "--deadline", deadlines];
     let ended = run(&hosts, &words);
     let record = record(&ended);
@@ -89,7 +89,7 @@ fn hosts_that_exit_freeze_and_hang_are_named_and_their_neighbours_are_not() {
     for (name, what) in [
         ("h3", "exited with code 3"),
         ("h6", "silent for 3 s"),
-        ("h9", "no answer from the host's shell"),
+        ("h9", "timed out after 4 s: no answer from the host's shell"),
     ] {
         let one = missing[name];
         assert!(one.what.contains(what), "{one:?}");
@@ -106,6 +106,36 @@ fn hosts_that_exit_freeze_and_hang_are_named_and_their_neighbours_are_not() {
     assert_eq!(test.nodes.iter().flatten().count(), 9);
     let summary = text::summary(record);
     assert!(summary.contains("9 of 12 nodes accounted for"), "{summary}");
+}
+
+/// Symptom: above a hundred hosts one of them usually fails, and ended the run.
+#[test]
+fn one_of_more_than_a_hundred_hosts_may_fail_and_two_may_not() {
+    let one = FakeHosts::start(101, &[(7, Fault::Exits)]);
+    let ended = run(&one, &["--pattern", "ring"]);
+    let missing = &record(&ended).missing;
+    assert!(
+        matches!(&missing[..], [one] if one.node == "h7"),
+        "{missing:?}"
+    );
+    assert!(
+        ended.errors.contains("h7: the run continues without it"),
+        "{}",
+        ended.errors
+    );
+
+    let two = FakeHosts::start(101, &[(7, Fault::Exits), (9, Fault::Exits)]);
+    let ended = run(&two, &["--pattern", "ring"]);
+    assert_ne!(ended.code, Some(0), "{}", ended.errors);
+    let record = ended.record.as_ref().expect("a record");
+    let named = |node: &str| {
+        let troubles = record.troubles.iter().map(|one| &one.node);
+        let mut all = troubles.chain(record.missing.iter().map(|one| &one.node));
+        all.any(|known| known == node)
+    };
+    assert!(named("h7") && named("h9"), "{}", ended.errors);
+    let line = "2 of 101 nodes failed, and at most 1 may";
+    assert!(ended.errors.contains(line), "{}", ended.errors);
 }
 
 /// Symptom: 3 of 50 hosts exited in a ring, and the headline was the port that sent to one of them, with a rate of 0.00.

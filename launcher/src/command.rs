@@ -150,11 +150,13 @@ impl RemoteShell {
             transport: self.transport,
             address: None,
         };
-        // The stages before the first answer run inside the command. They cannot be distinguished from here,
-        // so they share their time.
+        // Connecting and authentication run inside the command and cannot be distinguished from here. The
+        // OpenSSH client bounds the first one, and the second one begins after it.
         let limits = plan.settings.deadlines;
-        let shared = limits.resolve + limits.connect + limits.authenticate + limits.deploy;
-        let answer = (Stage::Connect, shared);
+        let answer = match self.transport {
+            "openssh" => (Stage::Authenticate, limits.connect + limits.authenticate),
+            _ => (Stage::Connect, limits.connect),
+        };
         plan.drive_shell(&mut carrier, order, answer, path, line, report)
     }
 }

@@ -409,6 +409,26 @@ mod tests {
         }
     }
 
+    /// Symptom: a run waited 155 s, the deadlines of four stages, for a host whose remote shell hung.
+    #[test]
+    fn a_remote_shell_that_hangs_costs_the_deadline_of_one_stage() {
+        let (_folder, program) = script("");
+        let (sender, events) = channel();
+        let mut settings = settings();
+        settings.remote_shell = Some("sh -c 'exec sleep 1000'".to_owned());
+        settings.deadlines.connect = Duration::from_millis(300);
+        let fleet = start(&parse("n1").unwrap(), settings, program, sender);
+        let (_, end) = until_end(&events, 1).remove(&0).unwrap();
+        let Event::Failed(error) = end else {
+            panic!("{end:?}");
+        };
+        assert_eq!(
+            error.to_string(),
+            "cannot connect: timed out after 300 ms: no answer from the host's shell"
+        );
+        fleet.finish(LONG);
+    }
+
     #[test]
     fn a_program_that_cannot_be_run_is_named() {
         let (folder, mut program) = script("");

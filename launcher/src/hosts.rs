@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use environment::{BatchSystem, Job, from_environment, in_job, is_one_of_several_tasks};
 pub use expression::{parse, parse_typed};
-pub use fold::fold;
+pub use fold::{fold, shorten};
 pub use hostfile::hostfile;
 
 /// Limit of the entries in a host list.

@@ -15,7 +15,8 @@ pub type Ask = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub struct Deadlines {
     /// The lookup of the host's addresses; `ssh -G` for the host's configuration has the same limit.
     pub resolve: Duration,
-    /// From the first connection to the end of the SSH handshake, all addresses and all retries together.
+    /// From the first connection to the end of the SSH handshake, all addresses and all retries together. With a
+    /// remote-shell command, from its start to the first answer of the host's shell.
     pub connect: Duration,
     /// All ways of authentication together.
     pub authenticate: Duration,

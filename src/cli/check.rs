@@ -74,7 +74,7 @@ fn check(
         sink: "memory".to_owned(),
         samples: None,
         results: Measurement {
-            keep_going: true,
+            keep_going: Some(100),
             ..results.clone()
         },
         ..arguments

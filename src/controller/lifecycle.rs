@@ -46,6 +46,7 @@ pub(crate) fn run(
     };
     if let Err(halt) = run.launch().and_then(|()| run.measure()) {
         run.sessions.log.note(halt);
+        run.tell_notices();
     }
     let (plan, outcome, order) = (run.plan, run.outcome, run.order);
     let mut missing = run.missing;

@@ -1,6 +1,6 @@
 //! Names the switch port of each node: the written one, or else the one that its host hears.
 
-use launcher::hosts::fold;
+use launcher::hosts::{fold, shorten};
 
 use crate::plan::{NodeSpec, moved};
 use crate::record::{SwitchPort, Trouble, TroubleKind, switch_ports};
@@ -50,7 +50,7 @@ fn not_as_written(nodes: &[NodeSpec], seen: &[Option<&SwitchPort>]) -> Option<St
     let labels = differ.iter().map(|(node, _)| node.label.clone());
     Some(format!(
         "{}: not at the written switch port: for {}, {} is written, and LLDP names {} {} (correct the host file or the plan, or move the cable)",
-        fold(&labels.collect::<Vec<_>>()),
+        shorten(&fold(&labels.collect::<Vec<_>>())),
         node.label,
         node.place()?,
         at.switch,

@@ -66,6 +66,8 @@ struct Limits {
     /// Time by which every node must be up or failed, independent of the launcher's own deadlines.
     up_by: Instant,
     keep_going: bool,
+    /// Number of nodes of the run, and most nodes that it continues without.
+    all_and_missing: (usize, usize),
     /// Most bytes that the messages of all nodes hold together.
     all_bytes: usize,
     /// The observers need samples of each link every second.
@@ -150,6 +152,7 @@ impl Sessions {
                 hello: Duration::from_millis(deadlines.start_ms),
                 up_by: Instant::now() + launch_limit(plan, conditions.settings.fanout),
                 keep_going: plan.keep_going,
+                all_and_missing: (plan.nodes.len(), plan.most_missing.unwrap_or(usize::MAX)),
                 all_bytes: allowance::all_bytes(plan.nodes.len(), 0),
                 samples: plan.samples() || conditions.watched,
             },

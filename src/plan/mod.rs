@@ -91,6 +91,9 @@ pub struct RunPlan {
     /// True if the run continues without hosts that are unreachable or lost. Their rows are then missing.
     #[serde(default)]
     pub keep_going: bool,
+    /// Most nodes that it continues without; `None`: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_missing: Option<usize>,
     /// Tested switch, place and people, from a plan file.
     #[serde(default)]
     pub site: Option<Site>,
@@ -107,6 +110,7 @@ impl RunPlan {
             deadlines,
             seed: 0,
             keep_going: false,
+            most_missing: None,
             site: None,
         }
     }

@@ -32,6 +32,8 @@ mod wires;
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use launcher::hosts::shorten;
+
 /// A number of things: `1 host`, `3 hosts`.
 fn count(number: usize, what: &str) -> String {
     match number {
@@ -86,12 +88,12 @@ fn label_width<'a>(labels: impl Iterator<Item = &'a String>) -> usize {
     labels.map(String::len).max().unwrap_or(0).max("host".len())
 }
 
-/// A text after the names of the nodes that it concerns, folded; without names, the text alone.
+/// A text after the names of the nodes that it concerns, folded, the first ones of many; without names, the text alone.
 fn of_nodes(mut nodes: Vec<String>, text: String) -> String {
     nodes.retain(|node| !node.is_empty());
     match nodes.is_empty() {
         true => text,
-        false => format!("{}: {text}", fold(&nodes)),
+        false => format!("{}: {text}", shorten(&fold(&nodes))),
     }
 }
 

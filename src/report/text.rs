@@ -536,7 +536,7 @@ fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
         format!(
             "{}: --huge needs {each} of reserved large pages per node, and the host has fewer: ordinary pages were used \
              (sysctl vm.nr_hugepages)",
-            fold(&short)
+            launcher::hosts::shorten(&fold(&short))
         )
     })
 }

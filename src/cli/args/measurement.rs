@@ -8,11 +8,20 @@ use std::path::PathBuf;
 pub(crate) struct Measurement {
     /// Continue without hosts that cannot be reached or are lost
     ///
-    /// They are left out and the rest run; the summary counts them. At least two must remain. Without this option the
-    /// first failure ends the run. Ranks continue without a host only if it is lost before they measure; latencies
-    /// always continue. Example: --keep-going
-    #[arg(long, help_heading = "Launch")]
-    pub keep_going: bool,
+    /// They are left out and the rest run; the summary counts them. At least two must remain. More than SHARE of the
+    /// hosts end the run. Without this option the first failure ends a run on up to 100 hosts, and of more hosts 1% may
+    /// fail, unless links wait for each other. Ranks continue without a host only if it is lost before they measure;
+    /// latencies always continue. Example: --keep-going=1%
+    #[arg(
+        long,
+        value_name = "SHARE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "100%",
+        value_parser = percent,
+        help_heading = "Launch"
+    )]
+    pub keep_going: Option<usize>,
 
     /// Write the results as a table; - is standard output
     ///
@@ -86,11 +95,20 @@ pub(crate) struct Measurement {
     pub parent: Option<i32>,
 }
 
+/// Reads a share of hosts: `1%`.
+fn percent(text: &str) -> Result<usize, String> {
+    let number = text.strip_suffix('%').map(str::parse::<usize>);
+    match number {
+        Some(Ok(percent @ 0..=100)) => Ok(percent),
+        _ => Err("not a whole number of percent (example: 1%)".to_owned()),
+    }
+}
+
 impl Measurement {
     /// These words, and where they leave something open those of a plan file or of an earlier command.
     pub(crate) fn over(&self, under: &Self) -> Self {
         Self {
-            keep_going: self.keep_going || under.keep_going,
+            keep_going: self.keep_going.or(under.keep_going),
             folder: self.folder.clone().or_else(|| under.folder.clone()),
             baseline: self.baseline.clone().or_else(|| under.baseline.clone()),
             quiet: self.quiet || under.quiet,

@@ -43,6 +43,7 @@ pub(crate) fn parse(
     let open = tests.iter().any(|test| fit::is_open(test, &capacities));
     // An acceptance covers one switch, whose ports must all carry their full rate at once.
     outline.criteria.non_blocking |= profile == Profile::Acceptance;
+    outline.keep_going &= !checks::is_in_order(&one);
     outline.deadlines.run_ms = max_time(arguments)?;
     outline.seed = arguments.seed.unwrap_or(seed);
     let options = options(arguments, &outline, &tests[0]);

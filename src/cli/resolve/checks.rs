@@ -78,8 +78,7 @@ pub(super) fn check(
         let text = "--sink discard and --coupling buffer: the last phase has no buffers to empty";
         return refuse(text);
     }
-    let in_order = test.coupling == Coupling::Buffer || has_files(test);
-    if arguments.results.keep_going && in_order {
+    if arguments.results.keep_going.is_some() && is_in_order(test) {
         let text = "--keep-going needs links that do not wait for each other (leave out --coupling buffer and files)";
         return refuse(text);
     }
@@ -113,6 +112,11 @@ pub(super) fn check_files(tests: &[Test]) -> Result<(), UsageError> {
         return refuse(text);
     }
     Ok(())
+}
+
+/// True if links wait for each other, so that no node can be left out while a test runs.
+pub(super) fn is_in_order(test: &Test) -> bool {
+    test.coupling == Coupling::Buffer || has_files(test)
 }
 
 /// True if a test reads or writes files on hosts.

@@ -21,7 +21,7 @@ const MOST_REPETITIONS: usize = 1_000_000_000;
 
 /// Turns arguments into a request.
 pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
-    let outline = Outline::of(Shared {
+    let mut outline = Outline::of(Shared {
         hosts: &words.hosts,
         sockets: &words.sockets,
         launch: &words.launch,
@@ -52,9 +52,10 @@ pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
             "{ranks} too few for these benchmarks (add a host, or use --ranks-per-node 2)"
         ));
     }
-    if words.map.is_some() && words.results.keep_going {
+    if words.map.is_some() && words.results.keep_going.is_some() {
         return refuse("--map gives every rank a place: leave out --keep-going");
     }
+    outline.keep_going &= words.map.is_none();
     let notes = outline.slots_note().into_iter();
     let mut pairs = outline.nodes.windows(2);
     let has_hosts = pairs.any(|pair| pair[0].host != pair[1].host);

@@ -46,7 +46,7 @@ pub(crate) fn parse(
     };
     let ranks = outline.ranks(&ranks, Transport::Auto, "--transport")?;
     // A missing host costs only its pairs.
-    outline.keep_going = true;
+    (outline.keep_going, outline.most_missing) = (true, None);
     outline.seed = words.choice.plan_seed;
     let mut notes = Vec::new();
     let labels: Vec<&str> = outline

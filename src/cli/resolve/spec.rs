@@ -68,6 +68,8 @@ pub(super) struct Outline<'a> {
     pub seed: u64,
     /// True if the run continues without hosts that are unreachable or lost.
     pub keep_going: bool,
+    /// Most nodes that it continues without; `None`: any number.
+    pub most_missing: Option<usize>,
     /// Options of data sockets.
     pub sockets: SocketOptions,
     /// First and last port to listen on, if given.
@@ -86,11 +88,13 @@ impl<'a> Outline<'a> {
         checks::check_launch(shared.launch)?;
         checks::check_sockets(&sockets)?;
         checks::check_results(shared.results)?;
+        let most_missing = most_missing(shared.results.keep_going, nodes.len());
         Ok(Self {
             criteria: criteria.transpose()?.unwrap_or_default(),
             deadlines: deadlines_of(shared.launch)?,
             seed: 0,
-            keep_going: shared.results.keep_going,
+            keep_going: most_missing != Some(0),
+            most_missing,
             sockets,
             ports: ports_of(shared.sockets)?,
             network: network_of(shared.sockets)?,
@@ -140,7 +144,11 @@ impl<'a> Outline<'a> {
         }
         sockets::options(&mut options, shared.sockets);
         launch::options(&mut options, shared.launch);
-        options.flag("keep-going", shared.results.keep_going);
+        let share = shared.results.keep_going.map(|percent| match percent {
+            100 => "yes".to_owned(),
+            percent => format!("{percent}%"),
+        });
+        options.given("keep-going", share);
         if let Some(order) = shared.order {
             criteria::options(&mut options, order, &self.criteria);
         }
@@ -149,6 +157,7 @@ impl<'a> Outline<'a> {
                 criteria: self.criteria,
                 seed: self.seed,
                 keep_going: self.keep_going,
+                most_missing: self.most_missing.filter(|_| self.keep_going),
                 ..RunPlan::of(self.nodes, work, self.deadlines)
             },
             hosts: self.hosts,
@@ -159,6 +168,18 @@ impl<'a> Outline<'a> {
             resumed: None,
         }
     }
+}
+
+/// Most nodes that a run continues without: the given share, or that of many nodes, of which some usually fail. `None`: any number.
+fn most_missing(percent: Option<usize>, nodes: usize) -> Option<usize> {
+    const FEW: usize = 100;
+    const PERCENT_OF_MANY: usize = 1;
+    let default = match nodes > FEW {
+        true => PERCENT_OF_MANY,
+        false => 0,
+    };
+    let percent = percent.unwrap_or(default);
+    (percent < 100).then_some(nodes * percent / 100)
 }
 
 fn rank_options(options: &mut Options, ranks: &Ranks) {
@@ -173,4 +194,19 @@ fn rank_options(options: &mut Options, ranks: &Ranks) {
     );
     options.given("sndbuf", sockets.send_buffer_bytes);
     options.given("rcvbuf", sockets.receive_buffer_bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::most_missing;
+
+    #[test]
+    fn of_more_than_a_hundred_nodes_one_percent_may_be_missing() {
+        assert_eq!(most_missing(None, 100), Some(0));
+        assert_eq!(most_missing(None, 101), Some(1));
+        assert_eq!(most_missing(None, 1000), Some(10));
+        assert_eq!(most_missing(Some(100), 3), None);
+        assert_eq!(most_missing(Some(5), 40), Some(2));
+        assert_eq!(most_missing(Some(0), 1000), Some(0));
+    }
 }

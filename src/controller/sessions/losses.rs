@@ -22,7 +22,7 @@ fn missing(trouble: Trouble, test: usize, at_ns: Option<u64>) -> Missing {
 impl Sessions {
     /// Failed nodes, each with its first cause, if the others can continue. Consequences on other nodes do not count, unless
     /// a test that has started has no other failures.
-    fn failed_nodes(&self) -> Option<Vec<(usize, Trouble)>> {
+    fn failed_nodes(&mut self) -> Option<Vec<(usize, Trouble)>> {
         const LEAST_LEFT: usize = 2;
         let mut troubles = self.log.troubles.clone();
         record::rank(&mut troubles);
@@ -52,7 +52,21 @@ impl Sessions {
             causes
         };
         let here = self.nodes.iter().filter(|one| one.takes_part()).count();
-        (!failed.is_empty() && here >= failed.len() + LEAST_LEFT).then_some(failed)
+        if failed.is_empty() || here < failed.len() + LEAST_LEFT {
+            return None;
+        }
+        // A node that has reported everything costs nothing.
+        let costs = |(node, _): &&(usize, Trouble)| !self.nodes[*node].test.is_complete();
+        let cost = failed.iter().filter(costs).count();
+        let (all, most) = self.limits.all_and_missing;
+        let missing = all.saturating_sub(here) + cost;
+        if missing > most {
+            let text = "may (--keep-going allows more)";
+            let text = format!("{missing} of {all} nodes failed, and at most {most} {text}");
+            self.log.notice(text);
+            return None;
+        }
+        Some(failed)
     }
 
     /// Marks the failed nodes of a running test as lost and informs the others. Returns false if the run cannot continue.

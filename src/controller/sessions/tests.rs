@@ -176,6 +176,23 @@ fn what_nodes_hold_is_known_without_counting_all_of_them() {
     assert_eq!(sessions.held_bytes, 0);
 }
 
+/// Symptom: one host of 1,000 that did not come up ended the run. A stated share may fail, and no more.
+#[test]
+fn a_run_continues_without_a_share_of_its_nodes_and_no_more() {
+    let mut sessions = scripted(5);
+    sessions.limits.keep_going = true;
+    sessions.limits.all_and_missing = (5, 1);
+    sessions.set_start(clock::monotonic_ns(), clock::monotonic_ns() + 1);
+    sessions.lose(1, TroubleKind::Lost, "lost".to_owned());
+    assert!(sessions.go_on_without());
+    sessions.lose(3, TroubleKind::Lost, "lost".to_owned());
+    assert!(!sessions.go_on_without());
+    let line = "2 of 5 nodes failed, and at most 1 may (--keep-going allows more)";
+    assert!(sessions.log.notices.iter().any(|notice| notice == line));
+    assert_eq!(sessions.log.troubles.len(), 1);
+    assert_eq!(sessions.lost().count(), 1);
+}
+
 /// Symptom: nodes that fell silent after the start was set and before it came were all "lost at 0.0 s", as if data had flowed.
 #[test]
 fn a_node_that_falls_silent_before_the_start_takes_no_part() {
