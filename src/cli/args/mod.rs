@@ -318,8 +318,8 @@ pub(crate) struct PlainArguments {
 
     /// Seed of the payload; the record keeps it
     ///
-    /// It also draws the sample of permutations of an acceptance of more than 64 hosts; there the default is 1.
-    /// Otherwise the default is a new one for each run. Example: --seed 7
+    /// It also draws the sample of permutations of an acceptance of more than 64 hosts. Default: 1 for such an
+    /// acceptance, else a new one for each run. Example: --seed 7
     #[arg(long, value_name = "N", help_heading = "Bounds")]
     pub seed: Option<u64>,
 
