@@ -1,6 +1,6 @@
 //! Names of faults, ports and floors: the verdict and every report use the same words.
 
-use crate::plan::RunPlan;
+use crate::plan::{RunPlan, sample};
 use crate::record::{Culprit, FaultSheet, Sheet};
 use crate::units::show_rate;
 
@@ -41,6 +41,29 @@ pub(crate) fn floor_text_of(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) ->
         None if plan.criteria.peers => percent(plan.criteria.floor),
         None => floor_text(plan),
     }
+}
+
+/// What a sample of the permutations covers and what it cannot show. `None` if the run has all of them.
+pub(crate) fn sample_text(plan: &RunPlan) -> Option<String> {
+    let sample = sample::of(plan)?;
+    let (run, all) = sample.permutations;
+    let of = |(part, whole): (usize, usize)| match part == whole {
+        true => format!("all {whole}"),
+        false => format!("{part} of {whole}"),
+    };
+    let groups = match sample.group_pairs {
+        (_, 0) => String::new(),
+        pairs => format!(
+            " They load {} pairs of groups, and {} nodes within their group.",
+            of(pairs),
+            of(sample.within)
+        ),
+    };
+    Some(format!(
+        "{run} of {all} permutations, drawn with seed {}: they load every port both ways, but only {:.1} % of all pairs of hosts.{groups} A fault of a single pair outside of them can stay unseen (--pattern rotate runs all permutations)",
+        plan.seed,
+        100.0 * run as f64 / all as f64
+    ))
 }
 
 /// Words for what a list of `all` things leaves out after the first `shown`, such as `; and 3 more`; empty if that is nothing.

@@ -10,7 +10,7 @@ use crate::units::{percent, show_rate, sum};
 
 use super::fabric::Place;
 use super::fault::Fault;
-use super::names::culprit;
+use super::names::{culprit, sample_text};
 use super::peers::{self, Odd};
 use super::thresholds::{AS_SLOW, BEYOND, EXCEEDS};
 use super::verdict::Writer;
@@ -22,7 +22,8 @@ impl Writer<'_> {
     /// All remarks of a run.
     pub(super) fn remarks(&self, faults: &[FaultSheet]) -> Vec<String> {
         let any = |is: fn(&Test) -> bool| self.plan.tests().iter().any(is);
-        let mut remarks = self.repeated.clone();
+        let mut remarks: Vec<String> = sample_text(self.plan).into_iter().collect();
+        remarks.extend(self.repeated.iter().cloned());
         if any(|test| test.coupling == Coupling::Buffer) {
             remarks.push(
                 "with --coupling buffer all links run at the pace of the slowest: not judged"

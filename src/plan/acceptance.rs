@@ -30,7 +30,7 @@ pub enum Profile {
     /// Screening: one test of any shape.
     #[default]
     Quick,
-    /// Basis for signing off a switch: all permutations, losses, and the mesh repeatedly.
+    /// Basis for signing off a switch: all permutations or a [`super::sample`] of them, losses, and the mesh repeatedly.
     Acceptance,
     /// The mesh for a day.
     Soak,

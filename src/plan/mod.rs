@@ -17,6 +17,7 @@ pub mod linktest;
 mod pattern;
 pub mod placement;
 pub mod ranks;
+pub mod sample;
 pub mod seal;
 pub mod size;
 mod sockets;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::judge::names::floor_text;
+use crate::judge::names::{floor_text, sample_text};
 use crate::plan::imb::{Class, Imb};
 use crate::plan::latency::Latency;
 use crate::plan::linktest::{Kernel, Linktest};
-use crate::plan::{Bound, RunPlan, Test, Work, size};
+use crate::plan::{Bound, Pattern, RunPlan, Test, Work, size};
 use crate::units::{show_bytes, show_ns, show_rate};
 
 use super::{judged, preflight};
@@ -159,6 +159,7 @@ fn tests(plan: &RunPlan) -> String {
             lines.push(format!("tests      {}, one after the other", several.len()));
             let steps = steps(several).into_iter();
             lines.extend(steps.map(|line| format!("           {line}")));
+            lines.extend(sample_text(plan).map(|text| format!("sample     {text}")));
         }
     }
     if let Some((test, size)) = largest {
@@ -169,7 +170,7 @@ fn tests(plan: &RunPlan) -> String {
             size.processes
         ));
         lines.push(memory(plan, test, size.buffer_bytes_per_node));
-        lines.push(links(size.links, &Load::of(plan, test)));
+        lines.push(links(size.links, &Load::of(&Places::of(plan), test)));
         lines.extend(extent(plan));
     }
     let hosts = hosts_by_name(plan).into_values();
@@ -182,6 +183,24 @@ fn tests(plan: &RunPlan) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
+/// Number of each node's host, and the number of nodes on each host.
+struct Places {
+    hosts: Vec<usize>,
+    nodes: Vec<usize>,
+}
+
+impl Places {
+    fn of(plan: &RunPlan) -> Self {
+        let by_name = hosts_by_name(plan);
+        let nodes = by_name.values().map(Vec::len).collect();
+        let mut hosts = vec![0; plan.nodes.len()];
+        for (host, own) in by_name.values().enumerate() {
+            own.iter().for_each(|node| hosts[*node] = host);
+        }
+        Self { hosts, nodes }
+    }
+}
+
 /// The links of each host in a test.
 struct Load {
     /// Number of links from each host to other hosts, over all boundaries.
@@ -191,12 +210,21 @@ struct Load {
 }
 
 impl Load {
-    fn of(plan: &RunPlan, test: &Test) -> Self {
-        let nodes = plan.nodes.len();
-        let names: BTreeMap<&str, usize> = hosts_by_name(plan).into_keys().zip(0..).collect();
-        let hosts: Vec<usize> = plan.nodes.iter().map(|node| names[name_of(node)]).collect();
-        let (mut out, mut into) = (vec![0_usize; names.len()], vec![0_usize; names.len()]);
+    fn of(places: &Places, test: &Test) -> Self {
+        let hosts = &places.hosts;
+        let nodes = hosts.len();
         let each = test.streams.saturating_mul(test.phases.saturating_sub(1));
+        if let Pattern::AllToAll | Pattern::Mesh = test.pattern {
+            // Counting the links of thousands of nodes one by one takes long.
+            let of = |own: &usize| own.saturating_mul(nodes - own).saturating_mul(each);
+            let out: Vec<usize> = places.nodes.iter().map(of).collect();
+            return Self {
+                into: out.clone(),
+                out,
+            };
+        }
+        let count = places.nodes.len();
+        let (mut out, mut into) = (vec![0_usize; count], vec![0_usize; count]);
         for node in 0..nodes {
             for to in test.pattern.targets(nodes, node) {
                 if hosts[node] != hosts[to] {
@@ -291,9 +319,10 @@ fn links(links: usize, load: &Load) -> String {
 fn extent(plan: &RunPlan) -> Vec<String> {
     let mut lines = Vec::new();
     let tests = || plan.tests().iter();
+    let places = Places::of(plan);
     let volume = tests().filter_map(|test| match test.bound {
         Bound::Volume { buffers } => {
-            let bytes = Load::of(plan, test).crossing().saturating_mul(buffers);
+            let bytes = Load::of(&places, test).crossing().saturating_mul(buffers);
             Some(bytes.saturating_mul(test.block_bytes as u64))
         }
         Bound::Files | Bound::Time { .. } => None,
@@ -363,6 +392,7 @@ mod tests {
     use crate::plan::NodeSpec;
     use crate::plan::lanes::tests::{plan_of, test_of};
     use crate::plan::linktest::tests::linktest;
+    use crate::plan::sample::{self, tests::hosts};
 
     fn plan(bound: Bound) -> RunPlan {
         let node = |host: &str| NodeSpec {
@@ -457,6 +487,43 @@ mod tests {
         );
         plan.nodes.iter_mut().for_each(|node| node.local = true);
         assert!(!dry_run(&plan).contains("retests"), "no port is judged");
+    }
+
+    /// Symptom: an acceptance of 1,000 hosts took 12 hours, and one of 4,096 had no dry run after a minute.
+    #[test]
+    fn a_dry_run_of_many_hosts_says_which_permutations_it_runs_and_what_they_cannot_show() {
+        let said = |count: usize, groups: usize| {
+            let nodes = hosts(count, groups);
+            let drawn = sample::shifts(&nodes, 7);
+            let mut plan = sample::tests::plan(nodes, &drawn);
+            plan.seed = 7;
+            dry_run(&plan)
+        };
+        let text = said(1000, 1);
+        let line = "\nsample     10 of 999 permutations, drawn with seed 7: they load every port both ways, but only 1.0 % of all pairs of hosts. \
+                    A fault of a single pair outside of them can stay unseen (--pattern rotate runs all permutations)\n";
+        assert!(text.contains(line), "{text}");
+        let text = said(4096, 32);
+        let line = "\nsample     45 of 4095 permutations, drawn with seed 7: they load every port both ways, but only 1.1 % of all pairs of hosts. \
+                    They load all 992 pairs of groups, and all 4096 nodes within their group. ";
+        assert!(text.contains(line), "{text}");
+        assert!(!said(64, 4).contains("\nsample"), "it runs all");
+    }
+
+    /// Symptom: a dry run of thousands of hosts counted the links of each of them one by one.
+    #[test]
+    fn links_of_a_mesh_are_counted_without_a_look_at_each() {
+        let mut nodes = hosts(5, 1);
+        nodes[1].host = nodes[0].host.clone();
+        let mut test = test_of(3, 2);
+        test.pattern = Pattern::Mesh;
+        let plan = plan_of(nodes, test.clone());
+        let mesh = Load::of(&Places::of(&plan), &test);
+        let pairs = (0..5).flat_map(|from| (0..5).map(move |to| (from, to)));
+        test.pattern = Pattern::Links(pairs.filter(|(from, to)| from != to).collect());
+        let one_by_one = Load::of(&Places::of(&plan), &test);
+        assert_eq!((&mesh.out, &mesh.into), (&one_by_one.out, &one_by_one.into));
+        assert_eq!(mesh.crossing(), 4 * (2 * 3 + 3 * 4));
     }
 
     /// Symptom: `--max-time 5s` of tests that take 11 s, and two hosts at one switch port, without a word.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::judge::names::floor_in_full;
+use crate::plan::sample::{self, Sample};
 use crate::plan::{Bound, Pattern, Profile, Purpose, RunPlan, Test, seal};
 use crate::record::{Basis, FaultKind, Measured, Record, TestRecord, VerdictWord};
 use crate::units::{show_ns, show_rate};
@@ -319,8 +320,15 @@ pub fn standing(record: &Record) -> Option<String> {
         };
         Some(format!("{what} x {window}"))
     };
+    let permutations = match sample::of(&record.plan) {
+        Some(Sample {
+            permutations: (run, all),
+            ..
+        }) => format!("{run} of {all} permutations"),
+        None => count(single.len(), "permutation"),
+    };
     let lengths = [
-        several(&single, count(single.len(), "permutation")),
+        several(&single, permutations),
         several(&mesh, format!("{} all at once", mesh.len())),
     ];
     let lengths: Vec<String> = lengths.into_iter().flatten().collect();

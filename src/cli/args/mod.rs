@@ -109,7 +109,8 @@ pub(crate) struct PlainArguments {
     ///
     /// `quick` is one test of the given shape, a screening. `acceptance` is an acceptance test: every permutation for
     /// 30 s, each again for 10 s at 95 % of the ceiling to detect loss, and the mesh three times for 60 s; --time
-    /// shortens it, and the report says so. `soak` is the mesh for 24 h. --dry-run prints the duration. Example:
+    /// shortens it, and the report says so. Above 64 hosts it runs a sample of the permutations, drawn by --seed;
+    /// --pattern rotate runs all. `soak` is the mesh for 24 h. --dry-run prints the duration. Example:
     /// --profile acceptance
     #[arg(
         long,
@@ -317,7 +318,8 @@ pub(crate) struct PlainArguments {
 
     /// Seed of the payload; the record keeps it
     ///
-    /// Default: a new one for each run. Example: --seed 7
+    /// It also draws the sample of permutations of an acceptance of more than 64 hosts. Default: 1 for such an
+    /// acceptance, else a new one for each run. Example: --seed 7
     #[arg(long, value_name = "N", help_heading = "Bounds")]
     pub seed: Option<u64>,
 

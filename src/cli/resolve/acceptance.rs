@@ -3,6 +3,7 @@
 use crate::plan::fit::{self, Capacity};
 use crate::plan::{
     Acceptance, Bound, Pattern, Pin, Profile, Purpose, Sink, Source, Test, Unasked, Work, Workers,
+    sample,
 };
 use crate::sys::affinity;
 use crate::units;
@@ -34,7 +35,11 @@ pub(crate) fn parse(
     let mut notes = Vec::new();
     checks::check(arguments, &one, &outline.hosts)?;
     let profile = arguments.profile;
-    let (mut tests, shortened) = profile::tests_of(arguments, profile, &one, nodes)?;
+    let is_sampled = profile == Profile::Acceptance && nodes.len() > sample::MOST_WITH_ALL;
+    let seed = arguments
+        .seed
+        .unwrap_or(if is_sampled { sample::SEED } else { seed });
+    let (mut tests, shortened) = profile::tests_of(arguments, profile, &one, nodes, seed)?;
     for test in &mut tests {
         checks::check_pattern(test, nodes.len())?;
         notes.extend(fit::settle(test, nodes.len(), &capacities));
@@ -45,7 +50,7 @@ pub(crate) fn parse(
     outline.criteria.non_blocking |= profile == Profile::Acceptance;
     outline.keep_going &= !checks::is_in_order(&one);
     outline.deadlines.run_ms = max_time(arguments)?;
-    outline.seed = arguments.seed.unwrap_or(seed);
+    outline.seed = seed;
     let options = options(arguments, &outline, &tests[0]);
     let work = Work::Acceptance(Acceptance {
         tests,
@@ -154,12 +159,13 @@ fn options(arguments: &PlainArguments, outline: &Outline<'_>, test: &Test) -> Op
     let shown = |ns: u64| units::show_ns(ns).replace(' ', "");
     all.set("nodes", outline.nodes.len());
     all.set("profile", arguments.profile.word());
-    // The other profiles have patterns of their own, and refuse --pattern.
+    // The other profiles have their own patterns, and refuse --pattern, but an acceptance takes `rotate`.
     all.set(
         "pattern",
         match arguments.profile {
-            Profile::Quick => arguments.pattern.as_str(),
-            Profile::Acceptance | Profile::Soak => "of the profile",
+            Profile::Acceptance if arguments.pattern == "all-to-all" => "of the profile",
+            Profile::Quick | Profile::Acceptance => arguments.pattern.as_str(),
+            Profile::Soak => "of the profile",
         },
     );
     all.set("phases", test.phases);
@@ -441,6 +447,24 @@ mod tests {
                 assert_eq!(test.streams % test.rails, 0, "{words}");
             }
         }
+    }
+
+    /// Symptom: an acceptance of 1,000 hosts was 2,001 tests, 12 hours, and 4,096 hosts had no plan after a minute.
+    #[test]
+    fn an_acceptance_of_many_hosts_runs_a_sample_unless_all_permutations_are_asked_for() {
+        let plan = |words: &str| spec(&format!("{words} --profile acceptance")).unwrap().plan;
+        let count = |words: &str| plan(words).tests().len();
+        assert_eq!(count("--hosts n[1-64]"), 2 * 63 + 3);
+        assert_eq!(count("--hosts n[1-1000]"), 2 * (1 + 9) + 3);
+        assert_eq!(count("--hosts n[1-4096]"), 2 * (1 + 12) + 3);
+        assert_eq!(count("--hosts n[1-100] --pattern rotate"), 2 * 99 + 3);
+        let tests = |words: &str| plan(words).tests().to_vec();
+        let own = tests("--hosts n[1-100]");
+        // A resumed run must find the tests of the aborted one, although each run has another seed of its payload.
+        assert_eq!(own, tests("--hosts n[1-100] --seed 1"));
+        assert_ne!(own, tests("--hosts n[1-100] --seed 2"));
+        let refused = spec("--hosts n[1-100] --profile soak --pattern rotate").unwrap_err();
+        assert!(refused.contains("has its own patterns"), "{refused}");
     }
 
     #[test]

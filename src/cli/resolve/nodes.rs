@@ -198,13 +198,16 @@ pub(super) fn rails_of(sockets: &Sockets, nodes: &[NodeSpec]) -> Result<usize, U
 /// Capacities of the nodes' hosts, as far as known before the first contact with them.
 pub(super) fn capacities_of(nodes: &[NodeSpec], here: &Capacity) -> Vec<Capacity> {
     let mut capacities: Vec<Capacity> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for node in nodes {
         let unknown = Capacity {
             name: node.host.clone(),
             ..Capacity::default()
         };
         let host = if node.local { here } else { &unknown };
-        match capacities.iter_mut().find(|known| known.name == host.name) {
+        let name = if node.local { &here.name } else { &node.host };
+        let place = *places.entry(name).or_insert(capacities.len());
+        match capacities.get_mut(place) {
             Some(known) => known.nodes += 1,
             None => capacities.push(Capacity {
                 nodes: 1,

@@ -2,7 +2,7 @@
 
 use crate::cli::args::{Choice, PlainArguments};
 use crate::plan::{
-    Bound, Coupling, NodeSpec, Pattern, Profile, Purpose, STREAMS, Sink, Source, Test,
+    Bound, Coupling, NodeSpec, Pattern, Profile, Purpose, STREAMS, Sink, Source, Test, sample,
 };
 
 use super::error::{UsageError, refuse};
@@ -15,15 +15,19 @@ const PERMUTATION_NS: u64 = 30_000_000_000;
 const REPEATS: usize = 3;
 /// Shortest window of a look for losses, unless a permutation is shorter.
 const LEAST_LOSS_NS: u64 = 3_000_000_000;
+/// Word of `--pattern` for every permutation, where an acceptance would run a sample.
+const ALL_PERMUTATIONS: &str = "rotate";
 /// Window of a soak.
 const SOAK_NS: u64 = 24 * 3600 * 1_000_000_000;
 
-/// Tests of a profile, made from the test that the other arguments describe. The flag is true if they are shorter than the profile requires.
+/// Tests of a profile, made from the test that the other arguments describe. `seed` draws a sample of permutations for many nodes. The flag is true
+/// if the tests are shorter than the profile requires.
 pub(super) fn tests_of(
     arguments: &PlainArguments,
     profile: Profile,
     one: &Test,
     nodes: &[NodeSpec],
+    seed: u64,
 ) -> Result<(Vec<Test>, bool), UsageError> {
     if profile == Profile::Quick {
         let tests = patterns::chosen(&arguments.pattern, nodes)?.into_iter();
@@ -79,10 +83,14 @@ pub(super) fn tests_of(
     };
     // Losses are counted, so that a shorter window shows fewer of them.
     let loss_ns = (each / 3).max(LEAST_LOSS_NS.min(each));
+    let shifts = match arguments.pattern.as_str() {
+        ALL_PERMUTATIONS => (1..nodes.len()).collect(),
+        _ => sample::shifts(nodes, seed),
+    };
     let mut tests = Vec::new();
     for (purpose, window_ns) in [(Purpose::Load, each), (Purpose::Loss, loss_ns)] {
-        for by in 1..nodes.len() {
-            tests.push(permutation(by, purpose, window_ns)?);
+        for by in &shifts {
+            tests.push(permutation(*by, purpose, window_ns)?);
         }
     }
     let mesh = mesh(each.saturating_mul(2))?;
@@ -92,9 +100,15 @@ pub(super) fn tests_of(
 
 fn check(arguments: &PlainArguments, one: &Test, nodes: usize) -> Result<(), UsageError> {
     let profile = arguments.profile.word();
-    if arguments.pattern != "all-to-all" {
+    let is_all = arguments.pattern == ALL_PERMUTATIONS;
+    let asks_for_all = is_all && arguments.profile == Profile::Acceptance;
+    if arguments.pattern != "all-to-all" && !asks_for_all {
+        let but = match arguments.profile {
+            Profile::Acceptance => ", or write --pattern rotate for every permutation",
+            Profile::Quick | Profile::Soak => "",
+        };
         return refuse(format!(
-            "--profile {profile} has its own patterns (leave out --pattern)"
+            "--profile {profile} has its own patterns (leave out --pattern{but})"
         ));
     }
     if arguments.buffers.is_some() || one.source != Source::Memory {
