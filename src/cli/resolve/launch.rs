@@ -1,5 +1,6 @@
 //! Settings of the sessions to hosts, and deadlines of all stages.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use crate::cli::secret;
 use crate::plan::{Deadlines, Family, RunPlan};
 use crate::wire::frame::MAGIC_WORD;
 
+use super::engine::Engine;
 use super::error::{UsageError, refuse};
 use super::values::{Options, time};
 
@@ -50,9 +52,25 @@ pub(crate) fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
     Ok(deadlines)
 }
 
+/// Time for a node to join: `default`, unless the user gave a deadline for connections.
+pub(crate) fn joining_time(launch: &Launch, deadlines: &Deadlines, default: Duration) -> Duration {
+    let mut given = launch.deadline.iter();
+    match given.any(|word| word.trim_start().starts_with("connect")) {
+        true => Duration::from_millis(deadlines.connect_ms),
+        false => default,
+    }
+}
+
 /// Options in effect.
-pub(super) fn options(options: &mut Options, launch: &Launch) {
+pub(super) fn options(options: &mut Options, launch: &Launch, engine: &Engine) {
     options.given("rsh", launch.rsh.as_ref().map(|rsh| format!("{rsh:?}")));
+    if let Engine::Starter(command) = engine {
+        options.set("starter", format!("{command:?}"));
+    }
+    options.given("await", launch.awaited);
+    options.given("listen", launch.listen);
+    let file = launch.token_file.as_deref();
+    options.given("token-file", file.map(Path::display));
     options.given("remote-dir", launch.remote_dir.as_ref());
     options.list("deadline", &launch.deadline);
     options.set("fanout", launch.fanout);
@@ -62,8 +80,11 @@ pub(super) fn options(options: &mut Options, launch: &Launch) {
 pub(crate) fn settings(
     launch: &Launch,
     plan: &RunPlan,
+    engine: &Engine,
     stop: &Arc<AtomicUsize>,
 ) -> launcher::Settings {
+    /// Batch systems start their tasks one after the other, and not at once.
+    const TO_JOIN: Duration = Duration::from_secs(60);
     let stop = Arc::clone(stop);
     let ms = Duration::from_millis;
     let deadlines = &plan.deadlines;
@@ -78,7 +99,10 @@ pub(crate) fn settings(
         fanout: launch.fanout,
         deadlines: launcher::Deadlines {
             resolve: ms(deadlines.resolve_ms),
-            connect: ms(deadlines.connect_ms),
+            connect: match engine.joins() {
+                true => joining_time(launch, deadlines, TO_JOIN),
+                false => ms(deadlines.connect_ms),
+            },
             authenticate: ms(deadlines.authenticate_ms),
             deploy: ms(deadlines.deploy_ms),
             start: ms(deadlines.start_ms),
@@ -93,5 +117,7 @@ pub(crate) fn settings(
         arguments: vec!["node".to_owned()],
         ask: Some(Arc::new(move |prompt| secret::ask(prompt, &stop))),
         ask_password: launch.ask_password,
+        join: None,
+        starter: None,
     }
 }
