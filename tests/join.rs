@@ -140,7 +140,12 @@ fn one_command_starts_the_nodes_of_all_hosts() {
 /// Symptom: the launching side waited for the deadline, although nothing could join any more.
 #[test]
 fn a_starter_that_is_killed_ends_the_wait_and_is_named() {
-    let hosts = ["--hosts", "n1,n2", "--starter", "sh -c 'echo begun >&2; exec sleep 1000'"];
+    let hosts = [
+        "--hosts",
+        "n1,n2",
+        "--starter",
+        "sh -c 'echo begun >&2; exec sleep 1000'",
+    ];
     let mut run = Run::start(&[&hosts, &HERE[..], &LONG].concat());
     run.wait_until("the starter runs", |run| {
         run.tree().iter().any(|process| process.name == "sleep")
@@ -148,7 +153,11 @@ fn a_starter_that_is_killed_ends_the_wait_and_is_named() {
     let starter = process(&run, "sleep");
     send(starter.pid, Signal::SIGKILL);
     let ended = run.end("a killed starter", SOON);
-    ended.expect("a killed starter", 10, &["n[1-2]: cannot connect", "starter"]);
+    ended.expect(
+        "a killed starter",
+        10,
+        &["n[1-2]: cannot connect", "starter"],
+    );
     assert!(ended.errors.contains("KILL"), "{}", ended.errors);
 }
 
@@ -189,7 +198,11 @@ fn a_node_that_joined_and_is_killed_is_named() {
     let node = below.iter().find(|process| process.name == "pb-node");
     send(node.expect("a node").pid, Signal::SIGKILL);
     let ended = run.end("a killed node", SOON);
-    ended.expect("a killed node", 20, &["n2: node status process killed by SIGKILL"]);
+    ended.expect(
+        "a killed node",
+        20,
+        &["n2: node status process killed by SIGKILL"],
+    );
     expect_gone("after a killed node", &below);
 }
 

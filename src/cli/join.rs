@@ -34,12 +34,7 @@ pub(super) fn run_of_step(launch: &Launch, within: Duration) -> Result<u8, u8> {
     join(&step_file(launch)?, Vec::new(), within, hint)
 }
 
-fn join(
-    file: &Path,
-    mut addresses: Vec<String>,
-    within: Duration,
-    hint: &str,
-) -> Result<u8, u8> {
+fn join(file: &Path, mut addresses: Vec<String>, within: Duration, hint: &str) -> Result<u8, u8> {
     let start = Instant::now();
     if !appears(file, start, within) {
         let text = format!("cannot join: there is no {} ({hint})", file.display());

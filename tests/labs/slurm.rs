@@ -253,8 +253,15 @@ fn one_srun_starts_all_nodes_and_nothing_stays_however_a_job_ends() {
     cluster.expect_nothing_left();
 
     // Two jobs of an array at the same time, each with its own hosts.
-    let command = format!("--wrap=exec ~/bin/pipebench {SHORT} --json array-$SLURM_ARRAY_TASK_ID.json");
-    let words = ["sbatch", "--wait", "--array=1-2", "--nodes=2", "--exclusive"];
+    let command =
+        format!("--wrap=exec ~/bin/pipebench {SHORT} --json array-$SLURM_ARRAY_TASK_ID.json");
+    let words = [
+        "sbatch",
+        "--wait",
+        "--array=1-2",
+        "--nodes=2",
+        "--exclusive",
+    ];
     let argv = [&words[..], &["--output=array-%a.out", &command]].concat();
     cluster.user(&argv).expect_success();
     for job in 1..=2 {

@@ -161,8 +161,14 @@ mod tests {
         assert_eq!(Engine::of(&plain.hosts, &plain.launch, false, JOB), own);
         assert_eq!(engine("--hosts auto", true, JOB), Engine::Own);
         for around in [
-            Surroundings { has_srun: false, ..JOB },
-            Surroundings { in_slurm: false, ..JOB },
+            Surroundings {
+                has_srun: false,
+                ..JOB
+            },
+            Surroundings {
+                in_slurm: false,
+                ..JOB
+            },
         ] {
             assert_eq!(engine("--hosts auto", false, around), Engine::Own);
         }
@@ -171,7 +177,10 @@ mod tests {
     /// Symptom: the tasks of `srun -N4 pipebench --hosts auto` were four launchers, or none.
     #[test]
     fn the_tasks_of_a_step_are_one_run_where_each_host_has_one() {
-        let step = Surroundings { is_task: true, ..JOB };
+        let step = Surroundings {
+            is_task: true,
+            ..JOB
+        };
         assert_eq!(engine("--hosts auto", false, step), Engine::Step);
         let plain = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
@@ -220,6 +229,10 @@ mod tests {
         assert_eq!(starter.words, ["sh", "-c", "run 2", "-w=n1,n2"]);
         assert!(of("", &hosts).unwrap_err().starts_with("--starter"));
         assert!(of("sh 'x", &hosts).unwrap_err().contains("quote"));
-        assert!(of("sh %H", &hosts[1..2]).unwrap_err().contains("this machine"));
+        assert!(
+            of("sh %H", &hosts[1..2])
+                .unwrap_err()
+                .contains("this machine")
+        );
     }
 }

@@ -114,11 +114,10 @@ fn own_names() -> Vec<String> {
     };
     let full = names.nodename().to_string_lossy().into_owned();
     let short = full.split('.').next().unwrap_or_default().to_owned();
-    if short.is_empty() {
-        Vec::new()
-    } else {
-        vec![full, short]
-    }
+    // Slurm can have another name for a host than the host itself.
+    let of_slurm = variable("SLURMD_NODENAME");
+    let names = [full, short].into_iter().chain(of_slurm);
+    names.filter(|name| !name.is_empty()).collect()
 }
 
 /// Nodes of the hosts. Their labels are the names; a name that occurs several times gets numbers.
