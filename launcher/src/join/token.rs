@@ -15,6 +15,7 @@ const MAX_FILE_BYTES: u64 = 16 << 10;
 const MAX_ADDRESSES: usize = 32;
 
 /// 32 random bytes.
+#[derive(Clone)]
 pub struct Token([u8; TOKEN_BYTES]);
 
 /// The reason why a token cannot be read or written.
