@@ -22,10 +22,10 @@ pub(crate) mod port;
 pub(crate) mod starter;
 mod token;
 
-#[cfg(test)]
-mod tests;
-
 pub use node::{JoinError, JoinRequest, join};
 pub use port::{GatherError, JoinPort};
 pub use starter::Starter;
 pub use token::{Token, TokenError, TokenFile};
+
+#[cfg(test)]
+mod tests;

@@ -24,23 +24,24 @@ pub(super) fn own_names() -> Vec<String> {
     names
 }
 
-/// How well a joiner fits a place, from 0; `None` if it does not.
+/// How well a joiner fits a place, from 0: by its name, by the part of it before the first dot, by its address. `None` if
+/// it does not fit.
 pub(super) fn rank(place: &str, names: &[String], peer: IpAddr) -> Option<u8> {
-    let short = |name: &str| {
-        name.split('.')
-            .next()
-            .unwrap_or_default()
-            .to_ascii_lowercase()
-    };
-    let address: Option<IpAddr> = place.parse().ok();
-    let any = |fits: &dyn Fn(&String) -> bool| names.iter().any(fits);
-    match address {
-        _ if any(&|name| name.eq_ignore_ascii_case(place)) => Some(0),
-        Some(address) => (address.to_canonical() == peer).then_some(2),
-        None => {
-            any(&|name| name.parse::<IpAddr>().is_err() && short(name) == short(place)).then_some(1)
-        }
+    if names.iter().any(|name| name.eq_ignore_ascii_case(place)) {
+        return Some(0);
     }
+    if let Ok(address) = place.parse::<IpAddr>() {
+        return (address.to_canonical() == peer).then_some(2);
+    }
+    let short = first_part(place);
+    let fits = |name: &String| {
+        first_part(name).eq_ignore_ascii_case(short) && name.parse::<IpAddr>().is_err()
+    };
+    names.iter().any(fits).then_some(1)
+}
+
+fn first_part(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
 }
 
 /// A key to sort names by, in which numbers count by their value: `n2` comes before `n10`.

@@ -543,10 +543,9 @@ impl Serve {
     }
 
     fn arrive(&mut self, mut joiner: Joiner) {
-        // A connection that fails here has left: the session that takes it reports the end, and the lobby drops it.
+        // A connection that fails here has left: the lobby drops it, or the session that takes it reports the end.
         joiner.channel.send(Kind::Heard, b"").ok();
         self.lobby.push(joiner);
-        self.settle();
     }
 
     /// Gives the joiners in the lobby their places, if these are known, and refuses the others.

@@ -252,6 +252,25 @@ fn a_replayed_first_message_takes_no_place() {
     assert_eq!(strangers(&port).0, 0);
 }
 
+/// Symptom to prevent: a host that has not joined holds the only place at the gate, and the others wait for it.
+#[test]
+fn hosts_that_join_do_not_wait_for_each_other() {
+    let port = open();
+    let settings = Settings {
+        fanout: 1,
+        ..settings(&port)
+    };
+    let (fleet, events) = launch("n1,n2", settings);
+    let second = joining(&port, "n2", CAT);
+    let first_up = next(&events, |host, event| match event {
+        Event::Up { .. } | Event::Failed(_) => Some(host),
+        _ => None,
+    });
+    assert_eq!(first_up, 1);
+    drop(fleet);
+    assert_eq!(second.join().unwrap().unwrap(), 0);
+}
+
 #[test]
 fn a_node_that_joins_twice_or_is_not_in_the_list_is_refused_with_the_reason() {
     let port = open();
