@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use launcher::hosts;
 
@@ -119,8 +118,8 @@ pub(super) fn drive(
         if words.dry_run {
             return Ok(exit::OK);
         }
-        let settings = resolve::settings(launch, &spec.plan, &spec.engine, &Arc::default());
-        return join::run_of_step(launch, settings.deadlines.connect);
+        let time = resolve::connect_time(launch, &spec.plan.deadlines, &spec.engine);
+        return join::run_of_step(launch, time);
     }
     if let Some(name) = &words.resume {
         resume::go_on(&mut spec, name, folder).map_err(|error| refuse(&error))?;

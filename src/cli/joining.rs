@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use launcher::hosts::Host;
 use launcher::join::{JoinPort, Starter, Token, TokenFile};
@@ -106,10 +106,8 @@ impl Joining {
 
     /// Waits for as many nodes as the user awaits. The error is the exit code.
     pub(super) fn gather(launch: &Launch) -> Result<Gathered, u8> {
-        /// Time for a user or a batch system to start the nodes.
-        const TO_START: Duration = Duration::from_secs(600);
         let deadlines = resolve::deadlines_of(launch).map_err(|error| refuse(&error))?;
-        let time = resolve::joining_time(launch, &deadlines, TO_START);
+        let time = resolve::connect_time(launch, &deadlines, &Engine::Awaited);
         let stop = listen()?;
         let joining = Self::open(launch, &Engine::Awaited, &[])?;
         let Some(joining) = joining else {

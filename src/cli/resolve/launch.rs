@@ -52,12 +52,17 @@ pub(crate) fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
     Ok(deadlines)
 }
 
-/// Time for a node to join: `default`, unless the user gave a deadline for connections.
-pub(crate) fn joining_time(launch: &Launch, deadlines: &Deadlines, default: Duration) -> Duration {
-    let mut given = launch.deadline.iter();
-    match given.any(|word| word.trim_start().starts_with("connect")) {
-        true => Duration::from_millis(deadlines.connect_ms),
-        false => default,
+/// Time for the connection to a node. Without a deadline from the user, nodes that join have longer: a batch system starts
+/// its tasks one after the other, and a user types.
+pub(crate) fn connect_time(launch: &Launch, deadlines: &Deadlines, engine: &Engine) -> Duration {
+    const BY_ENGINE: Duration = Duration::from_secs(60);
+    const BY_USER: Duration = Duration::from_secs(600);
+    let mut words = launch.deadline.iter();
+    let is_given = words.any(|word| word.trim_start().starts_with("connect"));
+    match engine {
+        Engine::Starter(_) | Engine::Step if !is_given => BY_ENGINE,
+        Engine::Awaited if !is_given => BY_USER,
+        _ => Duration::from_millis(deadlines.connect_ms),
     }
 }
 
@@ -83,8 +88,6 @@ pub(crate) fn settings(
     engine: &Engine,
     stop: &Arc<AtomicUsize>,
 ) -> launcher::Settings {
-    /// Batch systems start their tasks one after the other, and not at once.
-    const TO_JOIN: Duration = Duration::from_secs(60);
     let stop = Arc::clone(stop);
     let ms = Duration::from_millis;
     let deadlines = &plan.deadlines;
@@ -99,10 +102,7 @@ pub(crate) fn settings(
         fanout: launch.fanout,
         deadlines: launcher::Deadlines {
             resolve: ms(deadlines.resolve_ms),
-            connect: match engine.joins() {
-                true => joining_time(launch, deadlines, TO_JOIN),
-                false => ms(deadlines.connect_ms),
-            },
+            connect: connect_time(launch, deadlines, engine),
             authenticate: ms(deadlines.authenticate_ms),
             deploy: ms(deadlines.deploy_ms),
             start: ms(deadlines.start_ms),
@@ -119,5 +119,44 @@ pub(crate) fn settings(
         ask_password: launch.ask_password,
         join: None,
         starter: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args;
+
+    /// Symptom: a run that awaited nodes gave up before its user had started them.
+    #[test]
+    fn nodes_that_join_have_longer_to_connect_unless_the_user_says_how_long() {
+        let time = |words: &[&str], engine: &Engine| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let launch = args::parsed(&words).unwrap().launch;
+            let deadlines = deadlines_of(&launch).unwrap();
+            connect_time(&launch, &deadlines, engine).as_secs()
+        };
+        let starter = Engine::Starter("clush -w %H".to_owned());
+        let other = ["--deadline", "deploy=5s"];
+        assert_eq!(time(&other, &Engine::Own), 10);
+        assert_eq!(time(&other, &starter), 60);
+        assert_eq!(time(&other, &Engine::Step), 60);
+        assert_eq!(time(&other, &Engine::Awaited), 600);
+        for engine in [Engine::Own, starter, Engine::Step, Engine::Awaited] {
+            assert_eq!(time(&["--deadline", "connect=7s"], &engine), 7);
+        }
+    }
+
+    #[test]
+    fn a_port_to_listen_on_may_have_an_address() {
+        let listen = |text: &str| {
+            let words = ["--listen", text].map(str::to_owned);
+            let given = args::parsed(&words).ok()?.launch.listen?;
+            Some(given.to_string())
+        };
+        assert_eq!(listen("7447").as_deref(), Some("0.0.0.0:7447"));
+        assert_eq!(listen("10.0.0.1:7447").as_deref(), Some("10.0.0.1:7447"));
+        assert_eq!(listen("[fd00::1]:7447").as_deref(), Some("[fd00::1]:7447"));
+        assert_eq!(listen("n0:7447"), None);
     }
 }
