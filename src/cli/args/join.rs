@@ -5,8 +5,8 @@ use std::path::PathBuf;
 /// What the long help says.
 pub(super) const LONG: &str = "Connects to a waiting pipebench (--await, --starter, or --hosts auto in a job of Slurm), and is the node of this host until \
     the end of its run. Start it once on each host, by srun, mpiexec, pdsh, clush, pbsdsh or a Kubernetes Job.\n\n\
-    The connection is encrypted, and both sides prove that they know the token. The host is known by its host name, or by the name that its batch \
-    system gives it.\n\n\
+    The connection is encrypted, and both sides prove that they know the token. The host is known by its host name, or by the name that Slurm gives it. \
+    Give the host list these names.\n\n\
     Exit codes: that of the node, 0 after a run; 2 bad usage, or a token file that others can read; 10 the launching side did not answer, or \
     refused this host.";
 
