@@ -20,6 +20,7 @@ pub mod hosts;
 #[doc(hidden)]
 pub mod inside;
 
+mod agent;
 mod alone;
 mod attempt;
 mod auth;
