@@ -216,3 +216,23 @@ fn a_node_that_falls_silent_before_the_start_takes_no_part() {
         "{lost:?}"
     );
 }
+
+/// Symptom: nodes that were late together became one failure of no known node, and the run ended in spite of `--keep-going`.
+#[test]
+fn a_run_continues_without_nodes_that_are_late_together() {
+    let mut sessions = scripted(8);
+    sessions.limits.keep_going = true;
+    let now_ns = clock::monotonic_ns();
+    sessions.set_start(now_ns, now_ns + 1);
+    for node in [0, 1, 3, 4, 5, 7] {
+        sessions.nodes[node].test.ready = true;
+    }
+    let waited = sessions.await_all("be ready", 1, |node| node.test.ready);
+    assert!(waited.is_ok(), "{:?}", sessions.failures());
+    let lost: Vec<(&str, &str)> = sessions
+        .lost()
+        .map(|one| (one.node.as_str(), one.what.as_str()))
+        .collect();
+    let what = "cannot be ready: timed out after 0 s";
+    assert_eq!(lost, [("n3", what), ("n7", what)]);
+}
