@@ -203,7 +203,7 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     ) {
         return Err(exit::NOT_WRITTEN);
     }
-    let (program, stop) = stand_by()?;
+    let (program, stop) = stand_by(&spec.hosts, output.launch.rsh.is_some())?;
     if !words.parent.is_none_or(end_with) {
         return Err(exit::USAGE);
     }

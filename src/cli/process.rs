@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use launcher::Program;
+use launcher::hosts::Host;
 use nix::sys::stat::{Mode, umask};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::plan::fit::Capacity;
 use crate::{controller, exit, sys};
 
-use super::terminal::fail;
+use super::terminal::{complain, fail};
 
 /// A variable of this process's environment.
 pub(super) fn variable(name: &str) -> Option<String> {
@@ -100,7 +101,15 @@ pub(super) fn end_at_signals() {
     }
 }
 
-/// This process's executable, and the variable of [`listen`]. The error is the exit code.
-pub(super) fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
+/// This process's executable, and the variable of [`listen`], once there is room for sessions to these hosts. `by_command` is true if a command
+/// carries the sessions. The error is the exit code.
+pub(super) fn stand_by(
+    hosts: &[Host],
+    by_command: bool,
+) -> Result<(Program, Arc<AtomicUsize>), u8> {
+    match controller::make_room(hosts, by_command) {
+        Ok(raised) => raised.iter().for_each(|text| complain(text)),
+        Err(text) => return Err(fail(&text, exit::RESOURCE)),
+    }
     Ok((own_program()?, listen()?))
 }
