@@ -63,7 +63,8 @@ fn too_few_descriptors_for_all_hosts_are_said_before_any_host_is_reached() {
         let words = ["--hosts", "h[1-100]", "--rsh", "false"];
         run_behind(&["prlimit", &format!("--nofile={limits}")], &words)
     };
-    let need = "100 hosts need 656 descriptors and 204 threads and processes, the limit of descriptors";
+    let need =
+        "100 hosts need 656 descriptors and 204 threads and processes, the limit of descriptors";
     let few = format!("{need} cannot be raised above 400: at most 36 hosts");
     run("300:400").expect("a low hard limit", 12, &[&few]);
     let raised = run("300:4000");
