@@ -59,9 +59,8 @@ pub(super) fn guessed(
     }
     let remote = remote_of(seen);
     let has_several = |host: &SeenHost<'_>| {
-        let fits = |(address, _): &(IpAddr, u8)| {
-            is_candidate(wanted, *address) && !is_link_local(address)
-        };
+        let fits =
+            |(address, _): &(IpAddr, u8)| is_candidate(wanted, *address) && !is_link_local(address);
         let interfaces = host.facts.interfaces.iter();
         interfaces
             .filter(|one| one.addresses.iter().any(fits))
