@@ -25,7 +25,7 @@ impl Relay {
     pub(crate) fn new() -> io::Result<Relay> {
         static RELAYS: AtomicUsize = AtomicUsize::new(0);
         let number = RELAYS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("pipebench-agent-{}-{number}", process::id());
+        let name = format!("ssh-agent-relay-{}-{number}", process::id());
         let folder = std::env::temp_dir().join(name);
         DirBuilder::new().mode(0o700).create(&folder)?;
         match UnixListener::bind(socket_in(&folder)) {
