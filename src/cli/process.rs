@@ -10,6 +10,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::plan::fit::Capacity;
 use crate::{controller, exit, sys};
 
+use super::args::Launch;
+use super::node::BUILD;
 use super::terminal::fail;
 
 /// A variable of this process's environment.
@@ -44,6 +46,17 @@ pub(super) fn own_program() -> Result<Program, u8> {
         let text = format!("cannot read this executable: {error}");
         fail(&text, exit::BUG)
     })
+}
+
+/// This process's executable, with those for hosts. The error is the exit code.
+pub(super) fn programs(launch: &Launch) -> Result<Program, u8> {
+    let program = own_program()?.with_node(BUILD.as_bytes());
+    match &launch.remote_binary {
+        Some(folder) => program
+            .with_others(folder)
+            .map_err(|error| fail(&format!("--remote-binary: {error}"), exit::USAGE)),
+        None => Ok(program),
+    }
 }
 
 /// Date for a run, in milliseconds since 1970.
@@ -100,7 +113,7 @@ pub(super) fn end_at_signals() {
     }
 }
 
-/// This process's executable, and the variable of [`listen`]. The error is the exit code.
-pub(super) fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
-    Ok((own_program()?, listen()?))
+/// The executables of a run, and the variable of [`listen`]. The error is the exit code.
+pub(super) fn stand_by(launch: &Launch) -> Result<(Program, Arc<AtomicUsize>), u8> {
+    Ok((programs(launch)?, listen()?))
 }
