@@ -53,7 +53,7 @@ fn at_most_6_mb_travel_to_a_host() {
     let shell = script(temporary.path(), "rsh", text);
     let mut command = Command::new(PIPEBENCH);
     command
-        .args(["status", "--hosts", "n1", "--rsh"])
+        .args(["status", "n1", "--rsh"])
         .arg(shell);
     let remote = temporary.path().join("remote");
     output(command.arg("--remote-dir").arg(&remote));
