@@ -361,7 +361,7 @@ mod tests {
         let error = failed(dialogue.take(format!("{nonce} arch loom\n").as_bytes()));
         assert_eq!(
             error.to_string(),
-            "cannot deploy: the host is loom, this executable is for abacus (name a folder that has pipebench-VERSION-loom: --remote-binary DIR)"
+            "cannot deploy: the host is loom, this executable is for abacus (name a folder that has pipebench-node-VERSION-loom: --remote-binary DIR)"
                 .replace("VERSION", env!("CARGO_PKG_VERSION"))
         );
         let (mut dialogue, nonce) = with_shell();
