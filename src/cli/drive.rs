@@ -20,7 +20,9 @@ use super::draft::Draft;
 use super::files::{self, can_keep, exit_code, keep_file, keep_folder};
 use super::journal::{EventStream, Identity, Journal};
 use super::live::LiveDocument;
-use super::process::{end_at_signals, end_with, now_ms, random_digits, stand_by, variable};
+use super::process::{
+    end_at_signals, end_with, now_ms, programs, random_digits, stand_by, variable,
+};
 use super::progress::Progress;
 use super::report::{self, Kept};
 use super::resolve::{self, RunSpec, UsageError};
@@ -91,7 +93,8 @@ pub(super) fn drive(
         return Err(refuse(&format!("--baseline: {refusal}")));
     }
     if let Some(name) = &output.words.resume {
-        resume::go_on(&mut spec, name, folder).map_err(|error| refuse(&error))?;
+        let digests = programs(output.launch)?.digests();
+        resume::go_on(&mut spec, name, folder, &digests).map_err(|error| refuse(&error))?;
     }
     let output = Output {
         baseline: before.or(output.baseline),
@@ -203,7 +206,7 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     ) {
         return Err(exit::NOT_WRITTEN);
     }
-    let (program, stop) = stand_by(&spec.hosts, output.launch.rsh.is_some())?;
+    let (program, stop) = stand_by(&spec.hosts, output.launch)?;
     if !words.parent.is_none_or(end_with) {
         return Err(exit::USAGE);
     }
@@ -211,7 +214,7 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     let name = name.map(|name| name.to_string_lossy().into_owned());
     let token = token_of(name.as_deref(), &random_digits()?);
     let secret = random_digits()?;
-    let seal = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digest);
+    let seal = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digests());
     let identity = Identity {
         token: token.clone(),
         started_ms: now_ms(),

@@ -43,6 +43,8 @@ use crate::exit;
 
 pub(crate) use args::{Arguments, Subcommand};
 
+pub use node::main as node_main;
+
 use mistakes::explain;
 use terminal::tell;
 

@@ -11,6 +11,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::plan::fit::Capacity;
 use crate::{controller, exit, sys};
 
+use super::args::Launch;
+use super::node::BUILD;
 use super::terminal::{complain, fail};
 
 /// A variable of this process's environment.
@@ -45,6 +47,17 @@ pub(super) fn own_program() -> Result<Program, u8> {
         let text = format!("cannot read this executable: {error}");
         fail(&text, exit::BUG)
     })
+}
+
+/// This process's executable, with those for hosts. The error is the exit code.
+pub(super) fn programs(launch: &Launch) -> Result<Program, u8> {
+    let program = own_program()?.with_node(BUILD.as_bytes());
+    match &launch.remote_binary {
+        Some(folder) => program
+            .with_others(folder)
+            .map_err(|error| fail(&format!("--remote-binary: {error}"), exit::USAGE)),
+        None => Ok(program),
+    }
 }
 
 /// Date for a run, in milliseconds since 1970.
@@ -101,15 +114,11 @@ pub(super) fn end_at_signals() {
     }
 }
 
-/// This process's executable, and the variable of [`listen`], once there is room for sessions to these hosts. `by_command` is true if a command
-/// carries the sessions. The error is the exit code.
-pub(super) fn stand_by(
-    hosts: &[Host],
-    by_command: bool,
-) -> Result<(Program, Arc<AtomicUsize>), u8> {
-    match controller::make_room(hosts, by_command) {
+/// The executables of a run, and the variable of [`listen`], once there is room for sessions to these hosts. The error is the exit code.
+pub(super) fn stand_by(hosts: &[Host], launch: &Launch) -> Result<(Program, Arc<AtomicUsize>), u8> {
+    match controller::make_room(hosts, launch.rsh.is_some()) {
         Ok(raised) => raised.iter().for_each(|text| complain(text)),
         Err(text) => return Err(fail(&text, exit::RESOURCE)),
     }
-    Ok((own_program()?, listen()?))
+    Ok((programs(launch)?, listen()?))
 }

@@ -65,7 +65,7 @@ impl Destination {
 
     /// Starts the visit. The error is the exit code.
     pub(super) fn visit(&self, launch: &Launch) -> Result<Visiting, u8> {
-        let (program, stop) = process::stand_by(&self.hosts, launch.rsh.is_some())?;
+        let (program, stop) = process::stand_by(&self.hosts, launch)?;
         let conditions = Conditions {
             settings: resolve::settings(launch, &self.plan, &stop),
             program,

@@ -14,6 +14,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use launcher::Program;
 use launcher::hosts::Host;
 
 use crate::plan::lanes::Lane;
@@ -59,8 +60,8 @@ pub(super) struct SeenHost<'a> {
 
 /// Limits and choices of the run, from its plan and its conditions.
 struct Limits {
-    /// Digest of the executable.
-    digest: String,
+    /// Executables of the run.
+    program: Program,
     silence: Duration,
     hello: Duration,
     /// Time by which every node must be up or failed, independent of the launcher's own deadlines.
@@ -147,7 +148,7 @@ impl Sessions {
                 ..Log::default()
             },
             limits: Limits {
-                digest: conditions.program.digest.clone(),
+                program: conditions.program.clone(),
                 silence: Duration::from_millis(deadlines.silence_ms),
                 hello: Duration::from_millis(deadlines.start_ms),
                 up_by: Instant::now() + launch_limit(plan, conditions.settings.fanout),
@@ -327,6 +328,7 @@ impl Sessions {
             }
             let open = |node: &NodeSession| !node.life.gone && node.hello.is_none();
             if !any_open(&self.nodes, &mut last, open) {
+                self.note_architectures();
                 return match self.log.troubles.is_empty() {
                     true => Ok(()),
                     false => Err(Halt::Noted),

@@ -54,6 +54,8 @@ pub(crate) fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
 pub(super) fn options(options: &mut Options, launch: &Launch) {
     options.given("rsh", launch.rsh.as_ref().map(|rsh| format!("{rsh:?}")));
     options.given("remote-dir", launch.remote_dir.as_ref());
+    let binary = launch.remote_binary.as_ref();
+    options.given("remote-binary", binary.map(|folder| folder.display()));
     options.list("deadline", &launch.deadline);
     options.set("fanout", launch.fanout);
 }
