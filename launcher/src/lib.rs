@@ -2,8 +2,8 @@
 //!
 //! Duty: host lists ([`hosts`]), sessions, bounded fan-out, deployment of the executable where it
 //! is missing, and a deadline for every step. A session runs over SSH, over any remote-shell
-//! command, or on this machine. The caller receives a stream of [`Event`]s per host and sends bytes
-//! to the program's standard input.
+//! command, on this machine, or over a connection that the host's node makes ([`join`](mod@join)). The caller
+//! receives a stream of [`Event`]s per host and sends bytes to the program's standard input.
 //!
 //! Not done here: the program's protocol (after the magic word the launcher carries bytes and never
 //! reads them), heartbeats, and anything about the program's purpose.
@@ -19,6 +19,7 @@
 pub mod hosts;
 #[doc(hidden)]
 pub mod inside;
+pub mod join;
 
 mod agent;
 mod alone;

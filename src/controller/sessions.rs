@@ -122,12 +122,13 @@ fn any_open(nodes: &[NodeSession], last: &mut usize, open: impl Fn(&NodeSession)
     found.is_some()
 }
 
-/// Deadline for the start of all nodes: the sum of all stages, for each wave of the fan-out and one more wave.
-fn launch_limit(plan: &RunPlan, fanout: usize) -> Duration {
+/// Deadline for the start of all nodes: the sum of all stages, for each wave of the fan-out and one more wave. Nodes that join have their own time,
+/// and no waves.
+fn launch_limit(plan: &RunPlan, settings: &launcher::Settings) -> Duration {
     let all = &plan.deadlines;
     let one = all.resolve_ms + all.connect_ms + all.authenticate_ms + all.deploy_ms + all.start_ms;
-    let waves = plan.nodes.len().div_ceil(fanout.max(1)) as u64 + 1;
-    Duration::from_millis(one.saturating_mul(waves))
+    let waves = plan.nodes.len().div_ceil(settings.fanout.max(1)) as u64 + 1;
+    Duration::from_millis(one.saturating_mul(waves)) + settings.deadlines.connect
 }
 
 impl Sessions {
@@ -151,7 +152,7 @@ impl Sessions {
                 program: conditions.program.clone(),
                 silence: Duration::from_millis(deadlines.silence_ms),
                 hello: Duration::from_millis(deadlines.start_ms),
-                up_by: Instant::now() + launch_limit(plan, conditions.settings.fanout),
+                up_by: Instant::now() + launch_limit(plan, &conditions.settings),
                 keep_going: plan.keep_going,
                 all_and_missing: (plan.nodes.len(), plan.most_missing.unwrap_or(usize::MAX)),
                 all_bytes: allowance::all_bytes(plan.nodes.len(), 0),

@@ -18,7 +18,14 @@ use super::allowance::Allowance;
 use super::node::{TestState, Up};
 
 impl Sessions {
-    pub(super) fn handle(&mut self, node: usize, event: Event) {
+    /// Handles an event of a node; an event without a node is a notice on the start of all of them.
+    pub(super) fn handle(&mut self, node: Option<usize>, event: Event) {
+        let Some(node) = node else {
+            if let Event::Notice(text) = event {
+                self.log.notice(outside::clean(&text).into_owned());
+            }
+            return;
+        };
         let session = &mut self.nodes[node];
         match event {
             Event::Stage(_) => {}
