@@ -4,18 +4,15 @@ use std::net::IpAddr;
 
 use crate::error::one_line;
 
-/// Names by which the host list can know this host. The variable HOSTNAME is none of them: batch systems pass it on from
-/// another host.
+/// Names by which the host list can know this host, the surest one first. A program that starts others can pass Slurm's
+/// name on from another host, so it comes last. The variable HOSTNAME is left out: it often comes from another host.
 pub(super) fn own_names() -> Vec<String> {
-    let node = std::env::var("SLURMD_NODENAME").ok();
     let system = nix::sys::utsname::uname().ok();
     let full = system.map(|names| names.nodename().to_string_lossy().into_owned());
-    let short = full
-        .as_ref()
-        .and_then(|name| name.split('.').next())
-        .map(str::to_owned);
+    let short = full.as_deref().map(first_part).map(str::to_owned);
+    let node = std::env::var("SLURMD_NODENAME").ok();
     let mut names: Vec<String> = Vec::new();
-    for name in [node, full, short].into_iter().flatten() {
+    for name in [full, short, node].into_iter().flatten() {
         let name = one_line(&name);
         if !name.is_empty() && !names.contains(&name) {
             names.push(name);
@@ -24,20 +21,22 @@ pub(super) fn own_names() -> Vec<String> {
     names
 }
 
-/// How well a joiner fits a place, from 0: by its name, by the part of it before the first dot, by its address. `None` if
-/// it does not fit.
-pub(super) fn rank(place: &str, names: &[String], peer: IpAddr) -> Option<u8> {
-    if names.iter().any(|name| name.eq_ignore_ascii_case(place)) {
-        return Some(0);
+/// How well a joiner fits a place, from 0: by its first name, by the part of it before the first dot, by its other names
+/// in turn, by its address. `None` if it does not fit.
+pub(super) fn rank(place: &str, names: &[String], peer: IpAddr) -> Option<usize> {
+    let address: Option<IpAddr> = place.parse().ok();
+    for (at, name) in names.iter().enumerate() {
+        if name.eq_ignore_ascii_case(place) {
+            return Some(2 * at);
+        }
+        // The part of an address before the first dot is no name.
+        let is_name = || address.is_none() && name.parse::<IpAddr>().is_err();
+        if first_part(name).eq_ignore_ascii_case(first_part(place)) && is_name() {
+            return Some(2 * at + 1);
+        }
     }
-    if let Ok(address) = place.parse::<IpAddr>() {
-        return (address.to_canonical() == peer).then_some(2);
-    }
-    let short = first_part(place);
-    let fits = |name: &String| {
-        first_part(name).eq_ignore_ascii_case(short) && name.parse::<IpAddr>().is_err()
-    };
-    names.iter().any(fits).then_some(1)
+    let is_peer = address.is_some_and(|address| address.to_canonical() == peer);
+    is_peer.then_some(2 * names.len())
 }
 
 fn first_part(name: &str) -> &str {
@@ -79,6 +78,17 @@ mod tests {
             "an address has no short name"
         );
         assert_eq!(fit("10", "10.1.1.1"), None);
+    }
+
+    /// Symptom to prevent: nodes that mpiexec starts in a batch script inherit the variables of the script's host, and all
+    /// of them claim its place.
+    #[test]
+    fn an_inherited_name_counts_less_than_the_name_of_the_host() {
+        let names = ["n2.site", "n2", "n1"].map(str::to_owned);
+        let peer: IpAddr = "10.0.0.7".parse().unwrap();
+        assert!(rank("n2", &names, peer) < rank("n1", &names, peer));
+        assert!(rank("n1", &names, peer).is_some());
+        assert!(rank("n1", &names, peer) < rank("10.0.0.7", &names, peer));
     }
 
     #[test]
