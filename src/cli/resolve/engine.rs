@@ -46,11 +46,6 @@ impl Engine {
         }
     }
 
-    /// True if nodes join.
-    pub(crate) fn joins(&self) -> bool {
-        *self != Self::Own
-    }
-
     /// True if this machine, where a list names it, needs no engine.
     pub(super) fn spares_own_host(&self, launch: &Launch) -> bool {
         match self {
