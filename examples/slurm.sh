@@ -8,22 +8,21 @@
 #
 #   sbatch examples/slurm.sh
 #
-# Without a batch script, type this and then a pipebench command with --rsh, as below:
+# Without a batch script, type this and then a pipebench command:
 #   salloc --nodes=4 --exclusive
 #
-# --hosts auto takes the job's node list. srun starts each node as a job step, so that the nodes need no SSH and their
-# processes get the CPUs of the job: --overlap lets the steps share these CPUs with this script, and
-# --cpu-bind=none lets the kernel place the senders and receivers. --exclusive gives the job all cores.
+# --hosts auto takes the job's node list, and one srun starts the nodes of all hosts, which need no SSH. --exclusive
+# gives the job all cores. The executable must be at the same path on all hosts, as in a home folder that they share.
+# Without one, let a job step for each host copy it there:
+#   --rsh 'srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h'
 set -eu
 
-# Folder of pipebench; the executable copies itself to the nodes.
+# Folder of pipebench.
 PATH=$HOME/bin:$PATH
 out=${SLURM_SUBMIT_DIR:-.}/results
 
-rsh='srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h'
-
 # Words for every run. Data go to the first interface's address of each node unless --data-network is given.
-set -- --hosts auto --rsh "$rsh" --time 60s
+set -- --hosts auto --time 60s
 # set -- "$@" --data-network 10.1.0.0/16
 # The specified rate of a port, and an exit code other than 0 for a run that is not judged:
 # set -- "$@" --link-speed 25G --fail-unless-judged

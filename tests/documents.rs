@@ -296,7 +296,7 @@ fn every_option_that_is_named_exists() {
         "--bench",
         "--workspace",
         "--from-file",
-        "--token-file", // Of `pipebench join`.
+        "--ntasks-per-node",
     ];
     let known: BTreeSet<String> = commands()
         .iter()

@@ -11,20 +11,29 @@ use crate::config::HostConfig;
 use crate::deploy::Order;
 use crate::error::{LaunchError, Stage};
 use crate::hosts::Host;
+use crate::join::carrier::JoinCarrier;
+use crate::join::port::{Absent, Seat};
 use crate::plan::Plan;
 use crate::secure::{self, Trouble};
+use crate::session::carrier::Carrier;
 use crate::session::child::ChildCarrier;
 use crate::session::dialogue::{Dialogue, State};
-use crate::session::drive::{Limits, Outcome, Path, drive};
+use crate::session::drive::{Limits, Outcome, Path, drive, seconds};
 use crate::session::line::Line;
 use crate::session::report::Report;
 
-/// Runs one host's session from its turn at the gate to its last event.
-pub(crate) fn launch(plan: &Plan, host: &Host, line: &Line, mut report: Report) {
-    let outcome = if host.local {
-        local(plan, line, &mut report)
-    } else {
-        remote(plan, host, line, &mut report)
+/// Runs one host's session from its turn at the gate to its last event. A host with a seat joins.
+pub(crate) fn launch(
+    plan: &Plan,
+    host: &Host,
+    seat: Option<Seat>,
+    line: &Line,
+    mut report: Report,
+) {
+    let outcome = match seat {
+        Some(seat) => joined(plan, seat, line, &mut report),
+        None if host.local => local(plan, line, &mut report),
+        None => remote(plan, host, line, &mut report),
     };
     let stage = report.current_stage();
     match outcome {
@@ -62,28 +71,72 @@ fn early_error(end: &str, state: State, complaints: &[String], noise: &str) -> L
 
 fn local(plan: &Plan, line: &Line, report: &mut Report) -> Outcome {
     report.stage(Stage::Start);
-    let start = plan.settings.deadlines.start;
-    let limits = Limits {
-        answer: (Stage::Start, start),
-        store: start,
-        start,
-    };
     let mut command = Command::new(&plan.program.path);
     command.args(&plan.settings.arguments);
     match ChildCarrier::spawn(&mut command) {
         Ok(mut carrier) => {
-            let dialogue = Dialogue::direct(&plan.settings.magic);
             let path = Path {
                 transport: "local",
                 address: None,
             };
-            drive(&mut carrier, dialogue, None, line, report, limits, path)
+            direct(plan, &mut carrier, path, line, report)
         }
         Err(error) => {
             let text = format!("cannot run {}: {error}", plan.program.path.display());
             Outcome::Failed(LaunchError::new(Stage::Start, text))
         }
     }
+}
+
+/// Waits until the host's node joins, and runs its session.
+fn joined(plan: &Plan, seat: Seat, line: &Line, report: &mut Report) -> Outcome {
+    report.stage(Stage::Connect);
+    let limit = plan.settings.deadlines.connect;
+    let joiner = match seat.wait(Instant::now() + limit, line) {
+        Ok(joiner) => joiner,
+        Err(Absent::Aborted) => return Outcome::Aborted,
+        Err(Absent::Over(reason)) => {
+            return Outcome::Failed(LaunchError::new(Stage::Connect, reason));
+        }
+        Err(Absent::Late(hint)) => {
+            let text = format!("no node of this host has joined within {}", seconds(limit));
+            let error = LaunchError::new(Stage::Connect, text);
+            return Outcome::Failed(match hint {
+                Some(hint) => error.hint(hint),
+                None => error,
+            });
+        }
+    };
+    report.stage(Stage::Start);
+    let path = Path {
+        transport: "join",
+        address: Some(joiner.peer),
+    };
+    match JoinCarrier::start(joiner.channel) {
+        Ok(mut carrier) => direct(plan, &mut carrier, path, line, report),
+        Err(error) => {
+            let text = format!("the node that joined is lost: {error}");
+            Outcome::Failed(LaunchError::new(Stage::Start, text))
+        }
+    }
+}
+
+/// Runs a session with the program itself: no shell is in front of it.
+fn direct(
+    plan: &Plan,
+    carrier: &mut dyn Carrier,
+    path: Path<'_>,
+    line: &Line,
+    report: &mut Report,
+) -> Outcome {
+    let start = plan.settings.deadlines.start;
+    let limits = Limits {
+        answer: (Stage::Start, start),
+        store: start,
+        start,
+    };
+    let dialogue = Dialogue::direct(&plan.settings.magic);
+    drive(carrier, dialogue, None, line, report, limits, path)
 }
 
 /// Runs a session. If a folder cannot take the executable, retries without that folder, until one

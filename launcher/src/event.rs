@@ -17,7 +17,7 @@ pub enum Event {
     Notice(String),
     /// The magic word was seen; bytes can flow.
     Up {
-        /// `ssh2`, `openssh`, `rsh` or `local`.
+        /// `ssh2`, `openssh`, `rsh`, `join` or `local`.
         transport: String,
         /// The address that the session reached, if known.
         address: Option<IpAddr>,

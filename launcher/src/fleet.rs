@@ -14,6 +14,9 @@ use crate::error::{LaunchError, Stage};
 use crate::event::{Event, Tickets};
 use crate::gate::Gate;
 use crate::hosts::Host;
+use crate::join::JoinPort;
+use crate::join::port::Seat;
+use crate::join::starter;
 use crate::plan::Plan;
 use crate::program::Program;
 use crate::session::line::Line;
@@ -28,12 +31,16 @@ pub struct Fleet {
     gate: Arc<Gate>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
     coordinator: Option<JoinHandle<()>>,
+    join: Option<Arc<JoinPort>>,
+    /// The starter's line: it ends and is aborted as a session is.
+    starter: Option<Arc<Line>>,
 }
 
 /// Starts `program` on every host and returns at once.
 ///
 /// Events carry the host's position in `hosts`. Each host's stream ends with exactly one of
-/// [`Event::Ended`] and [`Event::Failed`]. Secrets are asked for first, once for all hosts.
+/// [`Event::Ended`] and [`Event::Failed`]. Secrets are asked for first, once for all hosts. An [`Event::Notice`] at the
+/// position `hosts.len()` concerns no single host: it comes from the starter, or from the port at which nodes join.
 pub fn start(
     hosts: &[Host],
     settings: Settings,
@@ -53,7 +60,12 @@ pub fn start(
                 let tickets = Tickets::among(hosts.len());
                 let report = Report::new(at, events.clone(), tickets, Arc::clone(&line));
                 let host = host.clone();
-                jobs.push(Job { host, line, report });
+                jobs.push(Job {
+                    host,
+                    line,
+                    report,
+                    seat: None,
+                });
             }
             Err(error) => {
                 let error = start_error(&format!("cannot make an event descriptor: {error}"));
@@ -62,11 +74,27 @@ pub fn start(
             }
         }
     }
+    let join = settings.join.clone();
+    if let Some(port) = &join {
+        seat(&mut jobs, port, &events, hosts.len());
+    }
+    let starter = settings.starter.clone().zip(join.clone());
+    let starter = starter.and_then(|(starter, port)| {
+        let notices = (events.clone(), hosts.len());
+        let (line, thread) = starter::start(starter, &program.path, port, notices)?;
+        threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(thread);
+        Some(line)
+    });
     let mut fleet = Fleet {
         lines,
         gate: Arc::clone(&gate),
         threads: Arc::clone(&threads),
         coordinator: None,
+        join,
+        starter,
     };
     let coordinate = move || {
         let hosts: Vec<&Host> = jobs.iter().map(|job| &job.host).collect();
@@ -82,6 +110,17 @@ pub fn start(
         .spawn(coordinate)
         .ok();
     fleet
+}
+
+/// Gives each host that is not local a seat at the port.
+fn seat(jobs: &mut [Job], port: &JoinPort, events: &Sender<(usize, Event)>, position: usize) {
+    let mut joining: Vec<&mut Job> = jobs.iter_mut().filter(|job| !job.host.local).collect();
+    let places = joining.iter();
+    let places = places.map(|job| (job.host.name.clone(), Arc::clone(&job.line)));
+    let seats = port.seats(places.collect(), events.clone(), position);
+    for (job, seat) in joining.iter_mut().zip(seats) {
+        job.seat = Some(seat);
+    }
 }
 
 impl Fleet {
@@ -107,12 +146,12 @@ impl Fleet {
         }
     }
 
-    /// Hangs up on every host, waits up to `deadline` for the sessions to end, aborts the rest, and
+    /// Hangs up on every host, waits up to `deadline` for the sessions and the starter to end, aborts the rest, and
     /// joins all threads.
     pub fn finish(mut self, deadline: Duration) {
         let until = Instant::now() + deadline;
-        self.lines.iter().flatten().for_each(|line| line.hang_up());
-        for line in self.lines.iter().flatten() {
+        self.all_lines().for_each(|line| line.hang_up());
+        for line in self.all_lines() {
             if !line.wait_for_end(until) {
                 break;
             }
@@ -129,7 +168,15 @@ impl Fleet {
 
     fn abort_all(&self) {
         self.gate.shut();
-        self.lines.iter().flatten().for_each(|line| line.abort());
+        self.all_lines().for_each(|line| line.abort());
+        if let Some(port) = &self.join {
+            port.close();
+        }
+    }
+
+    /// The lines of all hosts, and the starter's, which ends after them.
+    fn all_lines(&self) -> impl Iterator<Item = &Arc<Line>> {
+        self.lines.iter().flatten().chain(&self.starter)
     }
 
     fn line(&self, host: usize) -> Option<&Line> {
@@ -166,6 +213,8 @@ struct Job {
     host: Host,
     line: Arc<Line>,
     report: Report,
+    /// The host's place at the port at which nodes join.
+    seat: Option<Seat>,
 }
 
 impl Job {
@@ -207,13 +256,14 @@ impl Job {
         // would kill the process. Child processes do not inherit this: the standard library gives them an
         // empty mask.
         SigSet::from_iter([Signal::SIGPIPE]).thread_block().ok();
-        match gate.enter(|| self.line.aborted()) {
-            Some(place) => {
-                self.report.hold(place);
-                launch(plan, &self.host, &self.line, self.report);
+        // A host that joins costs nothing until it does: all of them wait at once.
+        if self.seat.is_none() {
+            match gate.enter(|| self.line.aborted()) {
+                Some(place) => self.report.hold(place),
+                None => return self.report.failed(start_error("aborted before its turn")),
             }
-            None => self.report.failed(start_error("aborted before its turn")),
         }
+        launch(plan, &self.host, self.seat, &self.line, self.report);
     }
 }
 
@@ -221,21 +271,52 @@ fn start_error(text: &str) -> LaunchError {
     LaunchError::new(Stage::Start, text)
 }
 
-/// Raises the soft limit of open descriptors to the need of `hosts` sessions, at most to the hard
-/// limit, which the system sets.
-fn allow_descriptors(hosts: usize) {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    const PER_HOST: u64 = 6;
+/// Descriptors that the sessions of a fleet need, and the limits of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptors {
+    /// The least that they need.
+    pub needed: u64,
+    /// The limit before it was raised.
+    pub limit: u64,
+    /// The limit now.
+    pub now: u64,
+}
+
+impl Descriptors {
+    const PER_HOST: u64 = 4;
     const OTHERS: u64 = 256;
-    let wanted = (hosts as u64)
-        .saturating_mul(PER_HOST)
-        .saturating_add(OTHERS);
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < wanted
-    {
-        // If this fails, each host that gets no descriptor reports it.
-        setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).ok();
+
+    fn of(hosts: usize, limit: u64, now: u64) -> Descriptors {
+        let needed = (hosts as u64).saturating_mul(Self::PER_HOST);
+        Descriptors {
+            needed: needed.saturating_add(Self::OTHERS),
+            limit,
+            now,
+        }
     }
+
+    /// Most hosts for which they suffice.
+    pub fn most_hosts(&self) -> u64 {
+        self.now.saturating_sub(Self::OTHERS) / Self::PER_HOST
+    }
+}
+
+/// Raises the soft limit of open descriptors to the need of `hosts` sessions, at most to the hard
+/// limit, which the system sets. `None` if the limit is unknown.
+pub fn allow_descriptors(hosts: usize) -> Option<Descriptors> {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    /// More for each session, as long as it starts.
+    const TO_START: u64 = 2;
+    let (limit, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    let needed = Descriptors::of(hosts, limit, limit).needed;
+    let wanted = needed.saturating_add((hosts as u64).saturating_mul(TO_START));
+    let raised = wanted.min(hard).max(limit);
+    let is_raised = raised > limit && setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_ok();
+    Some(Descriptors::of(
+        hosts,
+        limit,
+        if is_raised { raised } else { limit },
+    ))
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! Duty: host lists ([`hosts`]), sessions, bounded fan-out, deployment of the executable where it
 //! is missing, and a deadline for every step. A session runs over SSH, over any remote-shell
-//! command, or on this machine. The caller receives a stream of [`Event`]s per host and sends bytes
-//! to the program's standard input.
+//! command, on this machine, or over a connection that the host's node makes ([`join`](mod@join)). The caller
+//! receives a stream of [`Event`]s per host and sends bytes to the program's standard input.
 //!
 //! Not done here: the program's protocol (after the magic word the launcher carries bytes and never
 //! reads them), heartbeats, and anything about the program's purpose.
@@ -19,7 +19,9 @@
 pub mod hosts;
 #[doc(hidden)]
 pub mod inside;
+pub mod join;
 
+mod agent;
 mod alone;
 mod attempt;
 mod auth;
@@ -47,6 +49,6 @@ mod settings;
 pub use deploy::FROM;
 pub use error::{LaunchError, Stage, steers};
 pub use event::{Event, Ticket};
-pub use fleet::{Fleet, start};
+pub use fleet::{Descriptors, Fleet, allow_descriptors, start};
 pub use program::{Program, ProgramError, digest_of, own_digest};
 pub use settings::{Ask, Deadlines, Family, Settings};

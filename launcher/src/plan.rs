@@ -22,9 +22,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Asks for secrets if a host will need them. Sessions over a remote-shell command ask for their own.
+    /// Asks for secrets if a host will need them. Sessions over a remote-shell command ask for their own, and those of
+    /// hosts that join need none.
     pub(crate) fn prepare(hosts: &[&Host], settings: Settings, program: Program) -> Plan {
-        let needed = settings.remote_shell.is_none() && hosts.iter().any(|host| !host.local);
+        let by_ssh = settings.remote_shell.is_none() && settings.join.is_none();
+        let needed = by_ssh && hosts.iter().any(|host| !host.local);
         let secrets = if needed {
             Secrets::ask(&settings)
         } else {
@@ -48,8 +50,7 @@ impl Plan {
         line: &Line,
         report: &mut Report,
     ) -> Outcome {
-        let Program { bytes, arch, .. } = &self.program;
-        let dialogue = Dialogue::with_shell(order, &self.settings.magic, bytes, arch);
+        let dialogue = Dialogue::with_shell(order, &self.settings.magic);
         let limits = Limits {
             answer,
             store: self.settings.deadlines.deploy,

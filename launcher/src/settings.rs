@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::join::{JoinPort, Starter};
+
 /// Asks the user for a secret. The argument is the prompt. `None` means that the user gave no answer.
 pub type Ask = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -16,7 +18,8 @@ pub struct Deadlines {
     /// The lookup of the host's addresses; `ssh -G` for the host's configuration has the same limit.
     pub resolve: Duration,
     /// From the first connection to the end of the SSH handshake, all addresses and all retries together. With a
-    /// remote-shell command, from its start to the first answer of the host's shell.
+    /// remote-shell command, from its start to the first answer of the host's shell. For a host that joins, until it
+    /// has joined.
     pub connect: Duration,
     /// All ways of authentication together.
     pub authenticate: Duration,
@@ -80,6 +83,10 @@ pub struct Settings {
     pub ask: Option<Ask>,
     /// True to ask for a password and use it.
     pub ask_password: bool,
+    /// The port at which all hosts that are not local join. `None` means that they are contacted.
+    pub join: Option<Arc<JoinPort>>,
+    /// The command that starts the nodes that join.
+    pub starter: Option<Starter>,
 }
 
 impl Default for Settings {
@@ -97,6 +104,8 @@ impl Default for Settings {
             arguments: Vec::new(),
             ask: None,
             ask_password: false,
+            join: None,
+            starter: None,
         }
     }
 }

@@ -45,8 +45,8 @@ pub(super) fn into_plan(words: &InitArguments, options: &[Given]) -> Result<u8, 
         sockets: words.sockets.clone(),
         ..bare
     };
-    let hosts = resolve::hosts_of(&words.hosts, words.launch.rsh.is_some());
-    let hosts = hosts.map_err(|error| refuse(&error))?;
+    let named = resolve::hosts_of(&words.hosts, &words.launch);
+    let (hosts, _) = named.map_err(|error| refuse(&error))?;
     let results = arguments.results.clone();
     let draft = Draft {
         path: &words.path,
@@ -85,7 +85,12 @@ fn check(
         plan,
         ..run::output_of(&arguments)
     };
-    drive::drive(&output, |_| request(&arguments))
+    drive::drive(&output, &arguments.hosts, |_, hosts| {
+        request(&PlainArguments {
+            hosts: hosts.clone(),
+            ..arguments.clone()
+        })
+    })
 }
 
 fn request(arguments: &PlainArguments) -> Result<RunSpec, UsageError> {

@@ -15,16 +15,20 @@ use crate::report::preflight::{self, Readiness};
 use crate::report::{csv, dry_run, header, imb, json, text};
 use crate::{exit, store};
 
-use super::args::{Launch, Measurement};
+use super::args::{HostWords, Launch, Measurement};
 use super::draft::Draft;
 use super::files::{self, can_keep, exit_code, keep_file, keep_folder};
+use super::join;
+use super::joining::{Gathered, Joining};
 use super::journal::{EventStream, Identity, Journal};
 use super::live::LiveDocument;
 use super::matrix::Matrix;
-use super::process::{end_at_signals, end_with, now_ms, random_digits, stand_by, variable};
+use super::process::{
+    end_at_signals, end_with, now_ms, programs, random_digits, stand_by, surroundings, variable,
+};
 use super::progress::Progress;
 use super::report::{self, Kept};
-use super::resolve::{self, RunSpec, UsageError};
+use super::resolve::{self, Engine, RunSpec, UsageError};
 use super::resume;
 use super::samples::Samples;
 use super::sion;
@@ -75,36 +79,65 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Understands a request, given the run that the user wants it compared with, if any. Does its work and reports it; returns the exit code.
+/// Understands a request, given its hosts, and the run that the user wants it compared with, if any. Does its work and reports it; returns the
+/// exit code.
 pub(super) fn drive(
     output: &Output<'_>,
-    request: impl FnOnce(Option<&Kept>) -> Result<RunSpec, UsageError>,
+    hosts: &HostWords,
+    request: impl FnOnce(Option<&Kept>, &HostWords) -> Result<RunSpec, UsageError>,
 ) -> Result<u8, u8> {
-    // A shell that `srun --pty` gives a terminal is one such task, in which a user types.
-    if hosts::is_one_of_several_tasks(&variable) && !io::stdin().is_terminal() {
-        return Err(refuse(
-            &"start pipebench once: without srun, or with srun -N1 -n1",
-        ));
+    let (launch, words) = (output.launch, output.words);
+    let is_task = surroundings().is_task;
+    if is_task {
+        let checked = resolve::check_step(hosts, launch, &variable);
+        checked.map_err(|error| refuse(&error))?;
     }
+    // All tasks of a step understand the request alike, and the first one speaks for them.
+    let is_first = variable("SLURM_PROCID").is_none_or(|rank| rank == "0");
     let folder = output.folder.unwrap_or(Path::new("."));
-    let named = output.words.baseline.as_deref();
+    let named = words.baseline.as_deref();
     let before = named.map(|name| report::read(name, folder)).transpose()?;
-    let mut spec = request(before.as_ref()).map_err(|error| refuse(&error))?;
+    let mut hosts = hosts.clone();
+    let mut gathered = None;
+    if let (Some(count), false) = (launch.awaited, hosts.are_given()) {
+        hosts.joined = match words.dry_run {
+            true => (1..=count).map(|node| format!("join{node}")).collect(),
+            false => {
+                let all = Joining::gather(launch)?;
+                let names = all.names.clone();
+                gathered = Some(all);
+                names
+            }
+        };
+    }
+    let mut spec = match request(before.as_ref(), &hosts) {
+        Err(_) if is_task && !is_first => return Err(exit::USAGE),
+        request => request.map_err(|error| refuse(&error))?,
+    };
     let before = before.as_ref().map(|kept| &kept.record);
     if let Some(refusal) = before.and_then(|it| compared::refusal(it, &spec.plan.work)) {
         return Err(refuse(&format!("--baseline: {refusal}")));
     }
-    if let Some(name) = &output.words.resume {
-        resume::go_on(&mut spec, name, folder).map_err(|error| refuse(&error))?;
+    if is_task && !is_first {
+        if words.dry_run {
+            return Ok(exit::OK);
+        }
+        let time = resolve::connect_time(launch, &spec.plan.deadlines, &spec.engine);
+        return join::run_of_step(launch, time);
+    }
+    if let Some(name) = &words.resume {
+        let digests = programs(launch)?.digests();
+        resume::go_on(&mut spec, name, folder, &digests).map_err(|error| refuse(&error))?;
     }
     let output = Output {
         baseline: before.or(output.baseline),
         ..*output
     };
-    do_work(spec, &output)
+    do_work(spec, &output, gathered)
 }
 
-fn do_work(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
+/// Shows a plan, or runs it: with the nodes that have joined already, if there are some.
+fn do_work(spec: RunSpec, output: &Output<'_>, gathered: Option<Gathered>) -> Result<u8, u8> {
     let words = output.words;
     let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
     let plan = output.plan.map(|plan| plan.path);
@@ -120,7 +153,7 @@ fn do_work(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
             return Err(refuse(&"not started (--yes starts without a question)"));
         }
     }
-    let done = measure(spec, output, &mut terminal)?;
+    let done = measure(spec, output, gathered, &mut terminal)?;
     Ok(done.report(output, &mut terminal))
 }
 
@@ -138,10 +171,7 @@ fn asks(spec: &RunSpec, words: &Measurement) -> bool {
 fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
     let words = output.words;
     let mut text = header::options(&spec.options) + &dry_run::dry_run(&spec.plan);
-    text += &format!(
-        "reach      {}\n",
-        reach(spec, output.launch, hosts::in_job(&variable))
-    );
+    text += &format!("reach      {}\n", reach(spec, output.launch));
     if !output.preflight {
         text += &dry_run::verdict(&spec.plan);
     }
@@ -176,16 +206,18 @@ fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
 }
 
 /// How hosts are reached, for the line of a dry run.
-fn reach(spec: &RunSpec, launch: &Launch, in_job: bool) -> String {
+fn reach(spec: &RunSpec, launch: &Launch) -> String {
     let is_alone = spec.hosts.iter().all(|host| host.local);
-    match &launch.rsh {
-        Some(command) => command.clone(),
-        None if is_alone => "this machine, without SSH".to_owned(),
-        None if in_job => {
-            let rsh = "--rsh 'srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h'";
-            format!("SSH, although this is a job (Slurm: {rsh})")
+    match (&spec.engine, &launch.rsh) {
+        (Engine::Starter(command), _) => command.clone(),
+        (Engine::Awaited, _) => "nodes join (pipebench join)".to_owned(),
+        (Engine::Step, _) => "the other tasks of this job step join".to_owned(),
+        (Engine::Own, Some(command)) => command.clone(),
+        (Engine::Own, None) if is_alone => "this machine, without SSH".to_owned(),
+        (Engine::Own, None) if hosts::in_job(&variable) => {
+            "SSH, although this is a job (--starter names what starts nodes here)".to_owned()
         }
-        None => "SSH".to_owned(),
+        (Engine::Own, None) => "SSH".to_owned(),
     }
 }
 
@@ -201,7 +233,12 @@ struct Done {
 }
 
 /// Checks that results can be written before anything is measured for them, and measures. The error is the exit code.
-fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Result<Done, u8> {
+fn measure(
+    spec: RunSpec,
+    output: &Output<'_>,
+    gathered: Option<Gathered>,
+    terminal: &mut Terminal,
+) -> Result<Done, u8> {
     let words = output.words;
     let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
     if !can_keep(
@@ -213,15 +250,26 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     ) {
         return Err(exit::NOT_WRITTEN);
     }
-    let (program, stop) = stand_by()?;
+    let (program, stop, joining) = match gathered {
+        Some(all) => (programs(output.launch)?, all.stop, Some(all.joining)),
+        None => {
+            let (program, stop) = stand_by(&spec.hosts, output.launch)?;
+            let joining = Joining::open(output.launch, &spec.engine, &spec.hosts)?;
+            (program, stop, joining)
+        }
+    };
     if !words.parent.is_none_or(end_with) {
         return Err(exit::USAGE);
+    }
+    let mut settings = resolve::settings(output.launch, &spec.plan, &spec.engine, &stop);
+    if let Some(joining) = &joining {
+        joining.serve(&mut settings);
     }
     let name = words.run_folder.as_deref().and_then(Path::file_name);
     let name = name.map(|name| name.to_string_lossy().into_owned());
     let token = token_of(name.as_deref(), &random_digits()?);
     let secret = random_digits()?;
-    let seal = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digest);
+    let seal = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digests());
     let identity = Identity {
         token: token.clone(),
         started_ms: now_ms(),
@@ -252,7 +300,7 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     let digits = digest.chars().take(SEAL_DIGITS).collect();
     options.push(("seal".to_owned(), digits));
     let conditions = Conditions {
-        settings: resolve::settings(output.launch, &spec.plan, &stop),
+        settings,
         program,
         stop,
         command: identity.command,

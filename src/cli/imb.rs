@@ -12,5 +12,10 @@ pub(super) fn run(words: &ImbArguments) -> Result<u8, u8> {
         return Err(refuse(&text));
     }
     let output = Output::of(&words.results, &words.launch);
-    drive::drive(&output, |_| resolve::imb::parse(words))
+    drive::drive(&output, &words.hosts, |_, hosts| {
+        resolve::imb::parse(&ImbArguments {
+            hosts: hosts.clone(),
+            ..words.clone()
+        })
+    })
 }

@@ -28,7 +28,11 @@ fn measured(words: &RunArguments, locate: bool) -> Result<u8, u8> {
         folder: Some(words.results.folder.as_deref().unwrap_or(Path::new("."))),
         ..Output::of(&words.results, &words.launch)
     };
-    drive::drive(&output, |before| {
-        resolve::latency::parse(words, before, locate)
+    drive::drive(&output, &words.hosts, |before, hosts| {
+        let words = RunArguments {
+            hosts: hosts.clone(),
+            ..words.clone()
+        };
+        resolve::latency::parse(&words, before, locate)
     })
 }

@@ -20,5 +20,10 @@ pub(super) fn run(arguments: &LinktestArguments) -> Result<u8, u8> {
         sion: (!own.no_sion_file).then_some(own.output.as_path()),
         ..Output::of(&arguments.results, &arguments.launch)
     };
-    drive::drive(&output, |_| resolve::linktest::parse(arguments))
+    drive::drive(&output, &arguments.hosts, |_, hosts| {
+        resolve::linktest::parse(&LinktestArguments {
+            hosts: hosts.clone(),
+            ..arguments.clone()
+        })
+    })
 }

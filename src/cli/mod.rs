@@ -7,6 +7,8 @@ mod draft;
 mod drive;
 mod files;
 mod imb;
+mod join;
+mod joining;
 mod journal;
 mod latency;
 mod linktest;
@@ -44,6 +46,8 @@ use crate::exit;
 
 pub(crate) use args::{Arguments, Subcommand};
 
+pub use node::main as node_main;
+
 use mistakes::explain;
 use terminal::tell;
 
@@ -61,6 +65,7 @@ pub fn main() -> ExitCode {
     };
     let act = || match &arguments.subcommand {
         Some(Subcommand::Node) => node::serve(),
+        Some(Subcommand::Join(words)) => join::run(words),
         Some(Subcommand::Status(words)) => status::run(words),
         Some(Subcommand::Watch(words)) => watch::run(words),
         Some(Subcommand::Run(words)) => runplan::run(words),

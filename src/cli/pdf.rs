@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 
 use crate::{exit, sys};
 
-use super::process::{listen, random_digits};
+use super::process::{self, listen, random_digits};
 use super::terminal::{fail, refuse};
 
 /// Names of the browser, the usual one first.
@@ -59,18 +59,7 @@ pub(super) fn print(page: &str, to: &Path) -> Result<u8, u8> {
 
 /// The browsers in the folders of PATH, the usual one first.
 fn installed() -> Vec<PathBuf> {
-    let is_program = |file: &PathBuf| {
-        let facts = fs::metadata(file);
-        facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
-    };
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let of_name = |name: &&str| {
-        folders
-            .iter()
-            .map(|folder| folder.join(name))
-            .find(is_program)
-    };
+    let of_name = |name: &&str| process::installed(name).next();
     BROWSERS.iter().filter_map(of_name).collect()
 }
 

@@ -1,20 +1,61 @@
 //! Environment of this process: its executable, its host, the time, random numbers, and signals that ask for the end.
 
+use std::io::IsTerminal;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use launcher::Program;
+use launcher::hosts::{self, Host};
 use nix::sys::stat::{Mode, umask};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::plan::fit::Capacity;
 use crate::{controller, exit, sys};
 
-use super::terminal::fail;
+use super::args::Launch;
+use super::node::BUILD;
+use super::terminal::{complain, fail};
 
 /// A variable of this process's environment.
 pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// Facts that decide how the nodes of a job are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Surroundings {
+    /// True in a job of Slurm that names its hosts.
+    pub in_slurm: bool,
+    /// True if `srun` is installed.
+    pub has_srun: bool,
+    /// True in a job step with several tasks, which all are this command.
+    pub is_task: bool,
+}
+
+/// The surroundings of this process.
+pub(super) fn surroundings() -> Surroundings {
+    // A shell that `srun --pty` gives a terminal is a task of its step, in which a user types.
+    let is_typed = std::io::stdin().is_terminal();
+    Surroundings {
+        in_slurm: variable("SLURM_JOB_NODELIST").is_some(),
+        has_srun: installed("srun").next().is_some(),
+        is_task: hosts::is_one_of_several_tasks(&variable) && !is_typed,
+    }
+}
+
+/// The programs of this name in the folders of PATH.
+pub(super) fn installed(name: &str) -> impl Iterator<Item = PathBuf> {
+    let is_program = |file: &PathBuf| {
+        let facts = std::fs::metadata(file);
+        facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let files: Vec<PathBuf> = std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .collect();
+    files.into_iter().filter(is_program)
 }
 
 /// 32 random hexadecimal digits. The error is the exit code: a run needs random numbers.
@@ -44,6 +85,17 @@ pub(super) fn own_program() -> Result<Program, u8> {
         let text = format!("cannot read this executable: {error}");
         fail(&text, exit::BUG)
     })
+}
+
+/// This process's executable, with those for hosts. The error is the exit code.
+pub(super) fn programs(launch: &Launch) -> Result<Program, u8> {
+    let program = own_program()?.with_node(BUILD.as_bytes());
+    match &launch.remote_binary {
+        Some(folder) => program
+            .with_others(folder)
+            .map_err(|error| fail(&format!("--remote-binary: {error}"), exit::USAGE)),
+        None => Ok(program),
+    }
 }
 
 /// Date for a run, in milliseconds since 1970.
@@ -100,7 +152,11 @@ pub(super) fn end_at_signals() {
     }
 }
 
-/// This process's executable, and the variable of [`listen`]. The error is the exit code.
-pub(super) fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
-    Ok((own_program()?, listen()?))
+/// The executables of a run, and the variable of [`listen`], once there is room for sessions to these hosts. The error is the exit code.
+pub(super) fn stand_by(hosts: &[Host], launch: &Launch) -> Result<(Program, Arc<AtomicUsize>), u8> {
+    match controller::make_room(hosts, launch.rsh.is_some()) {
+        Ok(raised) => raised.iter().for_each(|text| complain(text)),
+        Err(text) => return Err(fail(&text, exit::RESOURCE)),
+    }
+    Ok((programs(launch)?, listen()?))
 }

@@ -33,7 +33,7 @@ pub(super) fn run(words: &RetestArguments) -> Result<u8, u8> {
         baseline: Some(&kept.record),
         ..run::output_of(&arguments)
     };
-    drive::drive(&output, |_| Ok(spec))
+    drive::drive(&output, &arguments.hosts, |_, _| Ok(spec))
 }
 
 /// True if only this user or root can have written a file.
@@ -53,6 +53,8 @@ fn acts(arguments: &Arguments) -> Option<&'static str> {
     let all = [
         ("a plan file", arguments.subcommand.is_some()),
         ("--rsh", plain.launch.rsh.is_some()),
+        ("--starter", plain.launch.starter.is_some()),
+        ("--token-file", plain.launch.token_file.is_some()),
         ("--known-hosts", plain.launch.known_hosts.is_some()),
         ("--source", is_file(&plain.source)),
         ("--sink", is_file(&plain.sink)),
@@ -143,10 +145,15 @@ fn prepare(
         }
         _ => {
             let results = results.over(&arguments.plain.results);
-            let arguments = PlainArguments {
+            let mut arguments = PlainArguments {
                 results,
                 ..arguments.plain
             };
+            if arguments.launch.awaited.is_some() {
+                // The hosts of that run are those that joined it.
+                let nodes = record.plan.nodes.iter();
+                arguments.hosts.joined = nodes.map(|node| node.host.clone()).collect();
+            }
             let spec = resolve::parse(&arguments, process::seed(), &process::here());
             let spec = spec.map_err(|error| told(&error))?;
             (arguments, spec)

@@ -7,8 +7,12 @@ use super::resolve;
 
 /// Runs the plain command; returns the exit code.
 pub(super) fn run(arguments: &PlainArguments) -> Result<u8, u8> {
-    drive::drive(&output_of(arguments), |_| {
-        resolve::parse(arguments, seed(), &here())
+    drive::drive(&output_of(arguments), &arguments.hosts, |_, hosts| {
+        let arguments = PlainArguments {
+            hosts: hosts.clone(),
+            ..arguments.clone()
+        };
+        resolve::parse(&arguments, seed(), &here())
     })
 }
 

@@ -15,7 +15,9 @@ use super::terminal::refuse;
 pub(super) fn run(words: &RunArguments) -> Result<u8, u8> {
     let read = planfile::read(&words.plan, &words.results);
     let (arguments, spec) = read.map_err(|error| refuse(&error))?;
-    drive::drive(&run::output_of(&arguments), |_| Ok(spec))
+    drive::drive(&run::output_of(&arguments), &arguments.hosts, |_, _| {
+        Ok(spec)
+    })
 }
 
 /// Writes a plan file: the template, or one for the hosts that the words name; returns the exit code.

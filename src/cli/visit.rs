@@ -13,14 +13,16 @@ use crate::record::{Sighting, Trouble, TroubleKind};
 use crate::report::status::{self, View};
 
 use super::args::{HostWords, Launch, VisitArguments};
+use super::joining::Joining;
 use super::process;
-use super::resolve::{self, UsageError};
+use super::resolve::{self, Engine, UsageError};
 use super::terminal::{complain, write_all};
 
 /// Hosts to visit, fully parsed.
 pub(super) struct Destination {
     plan: RunPlan,
     hosts: Vec<Host>,
+    engine: Engine,
 }
 
 /// A visit that has begun, and the signal that asks for its end.
@@ -29,6 +31,8 @@ pub(super) struct Visiting {
     pub visit: controller::Visit,
     /// Number of the signal; zero until it comes.
     pub stop: Arc<AtomicUsize>,
+    /// Keeps the token file until the end.
+    _joining: Option<Joining>,
 }
 
 impl Destination {
@@ -39,9 +43,13 @@ impl Destination {
             list: words.hosts.clone().or_else(here),
             file: words.hostfile.clone(),
             exclude: words.exclude.clone(),
-            lines: None,
+            ..HostWords::default()
         };
-        let mut hosts = resolve::hosts_of(&named, words.launch.rsh.is_some())?;
+        let (mut hosts, engine) = resolve::hosts_of(&named, &words.launch)?;
+        if matches!(engine, Engine::Awaited | Engine::Step) {
+            let text = "no nodes are awaited here: start pipebench once, and name the hosts (leave out --await)";
+            return Err(UsageError::Value(text.to_owned()));
+        }
         // Several nodes of a host count as one host.
         let mut known: Vec<Host> = Vec::new();
         hosts.retain(|host| {
@@ -50,11 +58,16 @@ impl Destination {
             is_new
         });
         resolve::check_launch(&words.launch)?;
+        engine.starter(&words.launch, &hosts)?;
         // A visit starts nodes and gives them no work.
         let work = Work::Acceptance(Acceptance::default());
         let nodes = resolve::nodes_of(&hosts)?;
         let plan = RunPlan::of(nodes, work, resolve::deadlines_of(&words.launch)?);
-        Ok(Self { plan, hosts })
+        Ok(Self {
+            plan,
+            hosts,
+            engine,
+        })
     }
 
     /// The hosts as a folded host list.
@@ -65,9 +78,14 @@ impl Destination {
 
     /// Starts the visit. The error is the exit code.
     pub(super) fn visit(&self, launch: &Launch) -> Result<Visiting, u8> {
-        let (program, stop) = process::stand_by()?;
+        let (program, stop) = process::stand_by(&self.hosts, launch)?;
+        let mut settings = resolve::settings(launch, &self.plan, &self.engine, &stop);
+        let joining = Joining::open(launch, &self.engine, &self.hosts)?;
+        if let Some(joining) = &joining {
+            joining.serve(&mut settings);
+        }
         let conditions = Conditions {
-            settings: resolve::settings(launch, &self.plan, &stop),
+            settings,
             program,
             stop: Arc::clone(&stop),
             command: Vec::new(),
@@ -83,7 +101,11 @@ impl Destination {
             watched: false,
         };
         let visit = controller::Visit::start(&self.plan, &self.hosts, &conditions, &mut Aside);
-        Ok(Visiting { visit, stop })
+        Ok(Visiting {
+            visit,
+            stop,
+            _joining: joining,
+        })
     }
 }
 

@@ -1,16 +1,24 @@
-//! Tests a run in a job of a real Slurm: a controller on n0, a slurmd on every other host, an ordinary user, and nodes that no SSH reaches.
+//! Tests runs in jobs of a real Slurm: a controller on n0, a slurmd on every other host, an ordinary user whose home all hosts share, and nodes
+//! that no SSH reaches.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+
 use crate::lab::{Finished, Lab, LabOptions, Running, wait_until};
+use pipebench::internals::record::Record;
 use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const SCRIPT: &str = include_str!("../../examples/slurm.sh");
 const HOSTS: usize = 4;
 const DEADLINE: Duration = Duration::from_secs(120);
+/// Options of a short run, and of one that lasts until something ends it.
+const SHORT: &str = "--hosts auto --phases 2 --time 1s --rate 100M";
+const LONG: &str = "--hosts auto --phases 2 --time 90s --rate 100M";
 const CONFIGURATION: &str = "\
 ClusterName=lab
 SlurmctldHost=n0
@@ -39,6 +47,8 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 struct Cluster {
     lab: Lab,
     _daemons: Vec<Running>,
+    /// The user's home, which all hosts share: the hosts of a lab cover other folders than this one.
+    home: tempfile::TempDir,
 }
 
 impl Cluster {
@@ -85,45 +95,98 @@ impl Cluster {
             let daemon = if host == 0 { "slurmctld" } else { "slurmd" };
             daemons.push(lab.spawn(host, &[daemon, "-D", "-f", "/run/slurm/slurm.conf"]));
         }
+        let home = tempfile::tempdir_in("/var").expect("a folder");
+        let bin = home.path().join("bin");
+        fs::create_dir(&bin).expect("a new folder");
+        fs::copy(PIPEBENCH, bin.join("pipebench")).expect("copied");
         let cluster = Self {
             lab,
             _daemons: daemons,
+            home,
         };
+        let words = ["chown", "-R", "nobody", &cluster.in_home("")];
+        cluster.lab.run(0, &words, DEADLINE).expect_success();
         wait_until("all nodes of the cluster are idle", DEADLINE, || {
-            let state = cluster.user(0, &["sinfo", "--noheader", "--format=%D %t"]);
-            state.stdout.trim() == "4 idle"
+            cluster.is_idle()
         });
-        // Where the script looks for the executable: on the first node of the job, where the script runs.
-        for host in 0..=1 {
-            let words = ["install", "-D", PIPEBENCH, "/tmp/home/bin/pipebench"];
-            if host == 0 {
-                cluster.lab.run(host, &words, DEADLINE).expect_success();
-            } else {
-                let bin = cluster.lab.path(host, "/tmp/home/bin");
-                fs::create_dir_all(&bin).expect("a new folder");
-                fs::copy(PIPEBENCH, bin.join("pipebench")).expect("copied");
-            }
-            let words = ["chown", "-R", "nobody", "/tmp/home"];
-            cluster.lab.run(host, &words, DEADLINE).expect_success();
-        }
         cluster
     }
 
-    /// Runs a command as an ordinary user whose home is not shared.
-    fn user(&self, host: usize, argv: &[&str]) -> Finished {
+    /// True if no job has a node.
+    fn is_idle(&self) -> bool {
+        let state = self.user(&["sinfo", "--noheader", "--format=%D %t"]);
+        state.stdout.trim() == "4 idle"
+    }
+
+    /// A file in the home folder, by the path that all hosts know.
+    fn in_home(&self, name: &str) -> String {
+        self.home.path().join(name).to_string_lossy().into_owned()
+    }
+
+    /// Starts a command on n0 as an ordinary user.
+    fn start(&self, argv: &[&str]) -> Running {
+        let home = format!("HOME={}", self.in_home(""));
+        let folder = format!("--chdir={}", self.in_home(""));
         let before = [
             "setpriv",
             "--reuid=nobody",
             "--regid=nogroup",
             "--clear-groups",
             "env",
-            "--chdir=/tmp",
-            "HOME=/tmp/home",
+            &folder,
+            &home,
             "USER=nobody",
             "SLURM_CONF=/run/slurm/slurm.conf",
         ];
-        self.lab.run(host, &[&before[..], argv].concat(), DEADLINE)
+        self.lab.spawn(0, &[&before[..], argv].concat())
     }
+
+    /// Runs a command on n0 as an ordinary user.
+    fn user(&self, argv: &[&str]) -> Finished {
+        self.start(argv).finish(DEADLINE)
+    }
+
+    /// Starts a job of these words of pipebench, and waits until its nodes run on all hosts.
+    fn submit(&self, words: &str) -> Running {
+        let command = format!("--wrap=exec ~/bin/pipebench {words}");
+        let options = ["sbatch", "--wait", "--nodes=4", "--exclusive"];
+        let output = format!("--output={}", self.in_home("job.out"));
+        let job = self.start(&[&options[..], &[&output, &command]].concat());
+        wait_until("nodes run on all hosts", DEADLINE, || {
+            let mut hosts = self.lab.test_hosts();
+            hosts.all(|host| !self.lab.survivors(host, "pb-phase").is_empty())
+        });
+        job
+    }
+
+    #[track_caller]
+    fn expect_nothing_left(&self) {
+        for host in self.lab.test_hosts() {
+            for name in ["pb-", "pipebench"] {
+                let within = Duration::from_secs(15);
+                self.lab.expect_no_survivors(host, name, within);
+            }
+        }
+        wait_until("all nodes are idle again", DEADLINE, || self.is_idle());
+        let files = fs::read_dir(self.home.path().join(".cache/pipebench"));
+        let left: Vec<PathBuf> = files
+            .into_iter()
+            .flatten()
+            .map(|file| file.expect("a file").path())
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+fn record(file: &Path) -> Record {
+    let text = fs::read_to_string(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+    json::read(&text).expect("a record")
+}
+
+/// Transports of the sessions to the nodes of a run.
+fn transports(record: &Record) -> Vec<&str> {
+    let hosts = record.hosts.iter();
+    hosts.map(|host| host.transport.as_str()).collect()
 }
 
 #[test]
@@ -132,25 +195,94 @@ fn the_example_runs_in_a_job_as_an_ordinary_user_without_ssh() {
     let script = SCRIPT
         .replace("--nodes=16", "--nodes=4")
         .replace("--time 60s", "--time 2s");
-    fs::write(cluster.lab.path(0, "/tmp/job.sh"), script).expect("written");
-    let words = ["sbatch", "--wait", "--output=/tmp/job.out", "/tmp/job.sh"];
-    let finished = cluster.user(0, &words);
-    let output = fs::read_to_string(cluster.lab.path(1, "/tmp/job.out")).unwrap_or_default();
+    fs::write(cluster.in_home("job.sh"), script).expect("written");
+    let words = ["sbatch", "--wait", "--output=job.out", "job.sh"];
+    let finished = cluster.user(&words);
+    let output = fs::read_to_string(cluster.in_home("job.out")).unwrap_or_default();
     assert_eq!(finished.code(), Some(0), "{finished}\n{output}");
-    let folder = cluster.lab.path(1, "/tmp/results");
-    let records: Vec<_> = fs::read_dir(folder)
+    let runs: Vec<_> = fs::read_dir(cluster.in_home("results"))
         .expect("a folder of runs")
-        .map(|run| fs::read_to_string(run.expect("a run").path().join("record.json")))
-        .map(|text| json::read(&text.expect("a record")).expect("a record"))
+        .map(|run| record(&run.expect("a run").path().join("record.json")))
         .collect();
-    assert_eq!(records.len(), 2, "{output}");
-    for record in records {
+    assert_eq!(runs.len(), 2, "{output}");
+    for record in runs {
         assert!(record.tests().iter().all(|test| test.complete), "{output}");
-        assert_eq!(record.hosts.len(), HOSTS, "{output}");
+        assert_eq!(transports(&record), ["join"; HOSTS], "{output}");
     }
-    for host in cluster.lab.test_hosts() {
-        cluster
-            .lab
-            .expect_no_survivors(host, "pb-", Duration::from_secs(10));
+    cluster.expect_nothing_left();
+}
+
+/// A step for each host, whose srun passes on whole lines only, copies the executable to hosts without a shared home.
+#[test]
+fn a_step_for_each_host_carries_the_executable() {
+    let cluster = Cluster::raise();
+    let rsh = "srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none --export=ALL,HOME=/tmp -w %h";
+    let file = cluster.in_home("record.json");
+    let own = cluster.in_home("bin/pipebench");
+    let words = ["salloc", "--nodes=4", "--exclusive", "--quiet", &own];
+    let options = ["--rsh", rsh, "--json", &file, "--remote-dir", "/tmp/copy"];
+    let short: Vec<&str> = SHORT.split(' ').collect();
+    let argv = [&words[..], &short, &options].concat();
+    cluster.user(&argv).expect_success();
+    assert_eq!(transports(&record(Path::new(&file))), ["rsh"; HOSTS]);
+    cluster.expect_nothing_left();
+}
+
+/// Symptoms: one srun for each host; four launchers in a step of four tasks; a node whose task was killed stayed, or had no name.
+#[test]
+fn one_srun_starts_all_nodes_and_nothing_stays_however_a_job_ends() {
+    let cluster = Cluster::raise();
+    let own = cluster.in_home("bin/pipebench");
+    let short: Vec<&str> = SHORT.split(' ').collect();
+
+    // In an allocation, on a host that is none of the job's.
+    let file = cluster.in_home("salloc.json");
+    let words = ["salloc", "--nodes=4", "--exclusive", "--quiet", &own];
+    let argv = [&words[..], &short, &["--json", &file]].concat();
+    cluster.user(&argv).expect_success();
+    assert_eq!(transports(&record(Path::new(&file))), ["join"; HOSTS]);
+    cluster.expect_nothing_left();
+
+    // As a step: the first task conducts, and its own node is a child.
+    let file = cluster.in_home("step.json");
+    let words = ["srun", "--nodes=4", "--ntasks-per-node=1", "--exclusive"];
+    let argv = [&words[..], &[&own], &short, &["--json", &file]].concat();
+    cluster.user(&argv).expect_success();
+    let step = record(Path::new(&file));
+    assert_eq!(transports(&step), ["local", "join", "join", "join"]);
+    cluster.expect_nothing_left();
+
+    // Two jobs of an array at the same time, each with its own hosts.
+    let command =
+        format!("--wrap=exec ~/bin/pipebench {SHORT} --json array-$SLURM_ARRAY_TASK_ID.json");
+    let words = [
+        "sbatch",
+        "--wait",
+        "--array=1-2",
+        "--nodes=2",
+        "--exclusive",
+    ];
+    let argv = [&words[..], &["--output=array-%a.out", &command]].concat();
+    cluster.user(&argv).expect_success();
+    for job in 1..=2 {
+        let file = cluster.in_home(&format!("array-{job}.json"));
+        assert_eq!(transports(&record(Path::new(&file))), ["join"; 2]);
     }
+    cluster.expect_nothing_left();
+
+    let job = cluster.submit(LONG);
+    let words = ["scancel", "--user=nobody"];
+    cluster.user(&words).expect_success();
+    assert_ne!(job.finish(DEADLINE).code(), Some(0));
+    cluster.expect_nothing_left();
+
+    let job = cluster.submit(LONG);
+    let tasks = cluster.lab.survivors(3, "pipebench join ");
+    let task = tasks.first().expect("a task on n3");
+    kill(task.pid, Signal::SIGKILL).expect("killed");
+    let finished = job.finish(DEADLINE);
+    let output = fs::read_to_string(cluster.in_home("job.out")).unwrap_or_default();
+    assert_eq!(finished.code(), Some(20), "{finished}\n{output}");
+    assert!(output.contains("pipebench: n3: lost"), "{output}");
+    cluster.expect_nothing_left();
 }

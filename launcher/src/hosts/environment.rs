@@ -79,14 +79,18 @@ pub fn is_one_of_several_tasks(var: &dyn Fn(&str) -> Option<String>) -> bool {
     more_than("SLURM_PROCID", 0) || more_than("SLURM_STEP_NUM_TASKS", 1)
 }
 
-/// Returns the job of the first batch system that names its hosts. Some systems repeat a host for
+/// The variable with the hosts of a job step, which can be fewer than those of its job.
+const STEP: (BatchSystem, &str, Form) = (BatchSystem::Slurm, "SLURM_STEP_NODELIST", Form::List);
+
+/// Returns the job of the first batch system that names its hosts; for a task of a job step with several, the step. Some systems repeat a host for
 /// each of its slots, and LSF can name the launching host first: it is part of the job.
 pub fn from_environment(
     var: &dyn Fn(&str) -> Option<String>,
     read: &dyn Fn(&str) -> std::io::Result<String>,
 ) -> Result<Job, HostListError> {
     let set = |name: &str| var(name).filter(|value| !value.trim().is_empty());
-    let mut known = VARIABLES.iter();
+    let step = is_one_of_several_tasks(var).then_some(&STEP);
+    let mut known = step.into_iter().chain(&VARIABLES);
     let (system, variable, form, value) = known
         .find_map(|&(system, name, form)| Some((system, name, form, set(name)?)))
         .ok_or_else(|| match set("SLURM_JOB_ID") {
@@ -173,6 +177,20 @@ mod tests {
             let job = job(&[(variable, value)], Ok(file)).unwrap();
             assert_eq!((job.system, &names(&job)[..]), (system, &expected[..]));
         }
+    }
+
+    /// Symptom: `srun -N2 pipebench --hosts auto` in a job of four hosts waited for the two that had no task.
+    #[test]
+    fn a_task_of_a_step_has_the_hosts_of_its_step() {
+        let job_of = [
+            ("SLURM_JOB_NODELIST", "n[1-4]"),
+            ("SLURM_STEP_NODELIST", "n[2-3]"),
+        ];
+        let tasks = ("SLURM_STEP_NUM_TASKS", "2");
+        let of_step = job(&[job_of[0], job_of[1], tasks], Err(())).unwrap();
+        assert_eq!(names(&of_step), ["n2", "n3"]);
+        // An interactive shell is a step on the first host alone.
+        assert_eq!(names(&job(&job_of, Err(())).unwrap()).len(), 4);
     }
 
     /// LSF leaves LSB_HOSTS out of a large job, and every other variable of it has all hosts.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::session::carrier::{Carrier, Ending, Output};
@@ -54,6 +54,34 @@ impl ChildCarrier {
         never_block(carrier.standard.as_ref())?;
         never_block(carrier.error.as_ref())?;
         Ok(carrier)
+    }
+
+    /// The open pipes to poll: those to read from if `reading`, and the one to write to if `writing`.
+    pub(crate) fn watched(&self, reading: bool, writing: bool) -> Vec<PollFd<'_>> {
+        let mut watched = Vec::new();
+        if reading {
+            watched.extend(watch(self.standard.as_ref(), PollFlags::POLLIN));
+            watched.extend(watch(self.error.as_ref(), PollFlags::POLLIN));
+        }
+        if writing {
+            watched.extend(watch(self.input.as_ref(), PollFlags::POLLOUT));
+        }
+        watched
+    }
+
+    /// Sends a signal to the child, or to its whole process group.
+    pub(crate) fn signal(&mut self, signal: Signal, group: bool) {
+        // A child that is not reaped keeps its number. It can have ended, and then needs no signal.
+        if let Ok(None) = self.exit()
+            && let Ok(pid) = i32::try_from(self.child.id()).map(Pid::from_raw)
+        {
+            let sent = if group {
+                killpg(pid, signal)
+            } else {
+                kill(pid, signal)
+            };
+            sent.ok();
+        }
     }
 
     fn exit(&mut self) -> io::Result<Option<(Instant, Ending)>> {
@@ -110,11 +138,7 @@ impl Carrier for ChildCarrier {
             timeout
         };
         let mut watched = vec![PollFd::new(bell, PollFlags::POLLIN)];
-        watched.extend(watch(self.standard.as_ref(), PollFlags::POLLIN));
-        watched.extend(watch(self.error.as_ref(), PollFlags::POLLIN));
-        if writing {
-            watched.extend(watch(self.input.as_ref(), PollFlags::POLLOUT));
-        }
+        watched.extend(self.watched(true, writing));
         poll_for(&mut watched, timeout)
     }
 

@@ -355,7 +355,7 @@ impl Drive<'_> {
 
 /// Turns `WouldBlock` into `None`. An interrupted call counts as one that would block, since the
 /// loop retries it.
-fn would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) => match error.kind() {

@@ -115,7 +115,8 @@ impl Line {
         self.bell.read().ok();
     }
 
-    fn ring(&self) {
+    /// Wakes the session's thread.
+    pub(crate) fn ring(&self) {
         // A full counter means that a ring is pending already.
         self.bell.write(1).ok();
     }

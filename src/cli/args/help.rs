@@ -84,8 +84,8 @@ fn under_its_heading(option: clap::Arg) -> clap::Arg {
 
 /// The command with a help of one screen: the options that matter, in one list, and the commands that people type.
 pub(crate) fn short_command() -> clap::Command {
-    /// Commands for scripts and web servers.
-    const RARE: [&str; 3] = ["cgi", "completions", "manual"];
+    /// Commands for scripts, web servers and batch systems.
+    const RARE: [&str; 4] = ["cgi", "completions", "join", "manual"];
     let short = |option: clap::Arg| {
         let mut first = FIRST.iter();
         let known = first.find(|(name, _)| option.get_long() == Some(name));
@@ -120,7 +120,8 @@ fn long_tail() -> String {
          pipebench --hosts n1,n2,n3 --phases 3             three hosts, ten seconds\n  \
          pipebench --hosts 'n[01-64]' --phases 2 --time 60s --folder results\n  \
          pipebench --hostfile cluster.txt --data-network 10.1.0.0/16 --json run.json\n  \
-         pipebench --hosts auto --rsh 'srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h'\n  \
+         pipebench --hosts auto --link-speed 25G           the hosts of a job of Slurm\n  \
+         pipebench --hosts 'n[01-64]' --starter 'clush -w %H'\n  \
          pipebench --hosts 'n[01-64]' --phases 3 --dry-run\n  \
          pipebench status 'n[01-64]'                       the runs on these hosts\n  \
          pipebench watch 3f9a1c 'n[01-64]'                 one of them, live\n\n{}",

@@ -9,8 +9,8 @@ pub(crate) struct HostWords {
     /// Hosts of the run: n1,n2,n3  n[01-16,18]  rack[1-2]n[1-8]  user@host:port  local:3  auto
     ///
     /// Use it for every run, unless --hostfile names the hosts. `local:3` is three nodes on this machine, without
-    /// SSH. `auto` takes the hosts of the job of Slurm, PBS, Grid Engine, LSF or OAR in which pipebench runs. Repeat a
-    /// name for two nodes on it. Example: --hosts 'n[01-16]'
+    /// SSH. `auto` takes the hosts of the job of Slurm, PBS, Grid Engine, LSF or OAR in which pipebench runs; in a job
+    /// of Slurm one `srun` starts all nodes. Repeat a name for two nodes on it. Example: --hosts 'n[01-16]'
     #[arg(long = "hosts", value_name = "HOSTS")]
     pub list: Option<String>,
 
@@ -30,4 +30,15 @@ pub(crate) struct HostWords {
     /// Lines of a host file that a plan file holds.
     #[arg(skip)]
     pub lines: Option<String>,
+
+    /// Names of the nodes that joined, where no other word names hosts.
+    #[arg(skip)]
+    pub joined: Vec<String>,
+}
+
+impl HostWords {
+    /// True if a word names the hosts of the run.
+    pub(crate) fn are_given(&self) -> bool {
+        self.list.is_some() || self.file.is_some() || self.lines.is_some()
+    }
 }

@@ -8,6 +8,7 @@ mod completions;
 mod help;
 mod hosts;
 pub(super) mod imb;
+mod join;
 pub(super) mod latency;
 mod launch;
 pub(super) mod linktest;
@@ -28,6 +29,7 @@ pub(super) use choice::{AskedWorkers, Choice, FabricKind, HostMap, Mode, RankTra
 pub(super) use completions::Shell;
 pub(super) use help::{command, command_of_pages, short_command};
 pub(super) use hosts::HostWords;
+pub(super) use join::JoinArguments;
 pub(super) use launch::Launch;
 pub(super) use measurement::Measurement;
 pub(super) use order::{FabricOrder, Order};
@@ -375,6 +377,9 @@ pub(crate) enum Subcommand {
     /// Show a run live: ports, links, and what they wait for
     #[command(long_about = visits::WATCH_LONG)]
     Watch(WatchArguments),
+    /// Join a waiting run as the node of this host
+    #[command(long_about = join::LONG)]
+    Join(JoinArguments),
     /// Report a stored run: text, page, table, JUnit, OpenMetrics
     Report(ReportArguments),
     /// Retest the faults of a run, after you moved a cable

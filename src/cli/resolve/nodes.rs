@@ -11,9 +11,10 @@ use crate::plan::fit::Capacity;
 use crate::store::bounded;
 use crate::units;
 
+use super::engine::Engine;
 use super::error::{UsageError, refuse};
-use crate::cli::args::{HostWords, Sockets};
-use crate::cli::process::variable;
+use crate::cli::args::{HostWords, Launch, Sockets};
+use crate::cli::process::{surroundings, variable};
 
 /// Known attributes of a host file, in addition to user, port, nodes and slots.
 const ATTRIBUTES: [&str; 6] = ["data", "speed", "mtu", "switch", "switchport", "group"];
@@ -27,8 +28,12 @@ fn no_hosts(in_job: bool) -> String {
 /// MTUs that a port can have, in bytes.
 pub(super) const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
 
-/// The named hosts without the excluded ones. The launching host needs no remote shell and becomes local.
-pub(crate) fn hosts_of(words: &HostWords, by_rsh: bool) -> Result<Vec<Host>, UsageError> {
+/// The named hosts without the excluded ones, and what starts their nodes. Without an engine that starts a node on it,
+/// the launching host needs no remote shell and becomes local.
+pub(crate) fn hosts_of(
+    words: &HostWords,
+    launch: &Launch,
+) -> Result<(Vec<Host>, Engine), UsageError> {
     let mut left = named(words)?;
     if let Some(pattern) = &words.exclude {
         left = hosts::exclude(left, pattern).map_err(|error| UsageError::of("--exclude", error))?;
@@ -39,13 +44,27 @@ pub(crate) fn hosts_of(words: &HostWords, by_rsh: bool) -> Result<Vec<Host>, Usa
             None => no_hosts(hosts::in_job(&variable)),
         });
     }
-    let own = own_names();
-    for host in &mut left {
-        // The launching host can be in the list. It needs no SSH to itself.
-        host.local |=
-            !by_rsh && host.user.is_none() && host.port.is_none() && own.contains(&host.name);
+    if let Some(count) = launch.awaited.map(usize::from)
+        && words.are_given()
+        && count != left.len()
+    {
+        return refuse(format!(
+            "--await {count}: the host list has {} nodes",
+            left.len()
+        ));
     }
-    Ok(left)
+    let own = own_names();
+    let is_own = |host: &Host| {
+        host.local || host.user.is_none() && host.port.is_none() && own.contains(&host.name)
+    };
+    let engine = Engine::of(words, launch, left.iter().all(is_own), surroundings());
+    if engine.spares_own_host(launch) {
+        for host in &mut left {
+            // The launching host can be in the list. It needs no SSH to itself.
+            host.local = is_own(host);
+        }
+    }
+    Ok((left, engine))
 }
 
 /// Hosts from the lines of a host file.
@@ -57,6 +76,13 @@ pub(crate) fn host_lines(text: &str) -> Result<Vec<Host>, UsageError> {
 fn named(words: &HostWords) -> Result<Vec<Host>, UsageError> {
     if let Some(lines) = &words.lines {
         return host_lines(lines);
+    }
+    let joined = words.joined.iter().map(|name| Host {
+        name: name.clone(),
+        ..Host::default()
+    });
+    if !words.are_given() && !words.joined.is_empty() {
+        return Ok(joined.collect());
     }
     match (words.list.as_deref(), words.file.as_deref()) {
         (Some("auto"), _) => {
@@ -88,11 +114,10 @@ fn own_names() -> Vec<String> {
     };
     let full = names.nodename().to_string_lossy().into_owned();
     let short = full.split('.').next().unwrap_or_default().to_owned();
-    if short.is_empty() {
-        Vec::new()
-    } else {
-        vec![full, short]
-    }
+    // Slurm can have another name for a host than the host itself.
+    let of_slurm = variable("SLURMD_NODENAME");
+    let names = [full, short].into_iter().chain(of_slurm);
+    names.filter(|name| !name.is_empty()).collect()
 }
 
 /// Nodes of the hosts. Their labels are the names; a name that occurs several times gets numbers.

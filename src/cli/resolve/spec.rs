@@ -12,6 +12,7 @@ use crate::record::Resumed;
 
 use super::checks;
 use super::criteria::{self, criteria_of};
+use super::engine::Engine;
 use super::error::{UsageError, refuse};
 use super::launch::{self, deadlines_of};
 use super::nodes::{hosts_of, nodes_of};
@@ -25,6 +26,8 @@ pub(crate) struct RunSpec {
     pub plan: RunPlan,
     /// Hosts of its nodes, for the launcher.
     pub hosts: Vec<Host>,
+    /// What starts the nodes.
+    pub engine: Engine,
     /// Options in effect, for the record and the display.
     pub options: Vec<(String, String)>,
     /// Notes for the user.
@@ -58,6 +61,7 @@ pub(super) struct Outline<'a> {
     shared: Shared<'a>,
     /// Hosts of the nodes.
     pub hosts: Vec<Host>,
+    engine: Engine,
     /// The nodes.
     pub nodes: Vec<NodeSpec>,
     /// Criteria for the verdict.
@@ -81,11 +85,12 @@ pub(super) struct Outline<'a> {
 impl<'a> Outline<'a> {
     /// Understands the shared arguments, and checks them.
     pub(super) fn of(shared: Shared<'a>) -> Result<Self, UsageError> {
-        let hosts = hosts_of(shared.hosts, shared.launch.rsh.is_some())?;
+        let (hosts, engine) = hosts_of(shared.hosts, shared.launch)?;
         let mut nodes = nodes_of(&hosts)?;
         let criteria = shared.order.map(|order| criteria_of(order, &mut nodes));
         let sockets = sockets_of(shared.sockets)?;
         checks::check_launch(shared.launch)?;
+        engine.starter(shared.launch, &hosts)?;
         checks::check_sockets(&sockets)?;
         checks::check_results(shared.results)?;
         let most_missing = most_missing(shared.results.keep_going, nodes.len());
@@ -99,6 +104,7 @@ impl<'a> Outline<'a> {
             ports: ports_of(shared.sockets)?,
             network: network_of(shared.sockets)?,
             hosts,
+            engine,
             nodes,
             shared,
         })
@@ -143,7 +149,7 @@ impl<'a> Outline<'a> {
             rank_options(&mut options, ranks);
         }
         sockets::options(&mut options, shared.sockets);
-        launch::options(&mut options, shared.launch);
+        launch::options(&mut options, shared.launch, &self.engine);
         let share = shared.results.keep_going.map(|percent| match percent {
             100 => "yes".to_owned(),
             percent => format!("{percent}%"),
@@ -161,6 +167,7 @@ impl<'a> Outline<'a> {
                 ..RunPlan::of(self.nodes, work, self.deadlines)
             },
             hosts: self.hosts,
+            engine: self.engine,
             options: options.0,
             notes: Vec::new(),
             open: false,

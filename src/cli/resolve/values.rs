@@ -17,7 +17,7 @@ pub(super) fn size(flag: &str, text: &str) -> Result<usize, UsageError> {
 }
 
 /// Parses a time with its unit, in nanoseconds.
-pub(super) fn time(flag: &str, text: &str) -> Result<u64, UsageError> {
+pub(crate) fn time(flag: &str, text: &str) -> Result<u64, UsageError> {
     units::parse_duration_ns(text).map_err(|error| UsageError::of(flag, error))
 }
 

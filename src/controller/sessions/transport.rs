@@ -62,9 +62,9 @@ impl Transport {
         }
     }
 
-    /// The next event and its node. Waits for the first event of a turn; a turn is short, so that a node that sends very much does not keep
+    /// The next event and its node; no node for a notice on the start of all of them. Waits for the first event of a turn; a turn is short, so that a node that sends very much does not keep
     /// its reader from other duties.
-    pub(super) fn next_event(&self, turn: &mut Option<Instant>) -> Option<(usize, Event)> {
+    pub(super) fn next_event(&self, turn: &mut Option<Instant>) -> Option<(Option<usize>, Event)> {
         loop {
             let (place, event) = match turn {
                 None => match self.events.recv_timeout(LOOK_UP) {
@@ -79,8 +79,11 @@ impl Transport {
                 Some(_) => return None,
             };
             turn.get_or_insert_with(|| Instant::now() + LOOK_UP);
-            if let Some(node) = self.places.get(place).copied().flatten() {
-                return Some((node, event));
+            match self.places.get(place) {
+                Some(Some(node)) => return Some((Some(*node), event)),
+                // The node was left out.
+                Some(None) => {}
+                None => return Some((None, event)),
             }
         }
     }
