@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fake_node::{FakeHosts, Fault, PORT_BYTES_PER_S, moved_bytes};
-use pipebench::internals::record::{Missing, Record};
+use pipebench::internals::record::{Missing, Record, VerdictWord};
 use pipebench::internals::report::text;
 use whole::{Ended, Run};
 
@@ -69,6 +69,49 @@ fn every_host_is_accounted_for_with_its_sums() {
         expect_sums(&ended, hosts, partners);
         assert_eq!(record(&ended).tests()[0].links.len(), links);
     }
+}
+
+/// Symptom: the record of an all-to-all grew with the square of its hosts, and had 474 MB with 512.
+#[test]
+fn a_test_of_many_links_keeps_sums_of_its_ports_and_64_links() {
+    const HOSTS: usize = 91;
+    let hosts = FakeHosts::start(HOSTS, &[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let matrix = folder.path().join("matrix").display().to_string();
+    let words = ["--pattern", "all-to-all", "--link-speed", "25G"];
+    let words = [&words[..], &["--matrix", matrix.as_str()]].concat();
+    let ended = run(&hosts, &words);
+    expect_sums(&ended, HOSTS, 90);
+    let record = record(&ended);
+    let test = &record.tests()[0];
+    let sums = test.sums.as_ref().expect("sums");
+    assert_eq!((sums.links, test.links.len()), (HOSTS * HOSTS, 64));
+    let rate = |bytes: u64| bytes as f64 * 8.0 / (WINDOW_NS as f64 / 1e9);
+    for (both, node) in sums.ports.iter().zip(&test.nodes) {
+        let node = node.as_ref().expect("a report");
+        for (sum, bytes) in both.iter().zip([node.sent_bytes, node.received_bytes]) {
+            assert_eq!(sum.links, 90);
+            let part = sum.rate_bits_per_s / rate(bytes);
+            assert!((part - 1.0).abs() < 1e-9, "{part}");
+        }
+    }
+    let table = std::fs::read_to_string(&matrix).expect("a matrix");
+    assert_eq!(table.lines().count(), 1 + HOSTS * HOSTS);
+    assert_eq!(
+        record.verdict.word,
+        VerdictWord::Pass,
+        "{:?}",
+        record.verdict
+    );
+    let ports = record.sheet.ports.iter();
+    assert!(
+        ports
+            .clone()
+            .all(|port| port.send.is_some() && port.receive.is_some())
+    );
+    let summary = text::summary(record);
+    let all = format!("{0} of {0} links sent = received", HOSTS * HOSTS);
+    assert!(summary.contains(&all), "{summary}");
 }
 
 #[test]

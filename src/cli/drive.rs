@@ -22,6 +22,7 @@ use super::join;
 use super::joining::{Gathered, Joining};
 use super::journal::{EventStream, Identity, Journal};
 use super::live::LiveDocument;
+use super::matrix::Matrix;
 use super::process::{
     end_at_signals, end_with, now_ms, programs, random_digits, stand_by, surroundings, variable,
 };
@@ -49,6 +50,8 @@ pub(super) struct Output<'a> {
     pub launch: &'a Launch,
     /// File for what every link received, second by second.
     pub samples: Option<&'a Path>,
+    /// File for the rate of every link of every test.
+    pub matrix: Option<&'a Path>,
     /// Earlier run to compare with.
     pub baseline: Option<&'a Record>,
     /// True if only the readiness of the hosts is reported.
@@ -67,6 +70,7 @@ impl<'a> Output<'a> {
             folder: words.folder.as_deref(),
             launch,
             samples: None,
+            matrix: None,
             baseline: None,
             preflight: false,
             sion: None,
@@ -179,7 +183,13 @@ fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
     }
     let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
     let plan = output.plan.map(|plan| plan.path);
-    let own = [output.sion, output.samples, plan, output.folder];
+    let own = [
+        output.sion,
+        output.samples,
+        output.matrix,
+        plan,
+        output.folder,
+    ];
     let files = files.into_iter().chain(own);
     let name = |path: &Path| match path == Path::new("-") {
         true => "standard output".to_owned(),
@@ -281,6 +291,8 @@ fn measure(
     let mut stream = stream.transpose().map_err(not_written)?;
     let samples = output.samples.map(Samples::create);
     let mut samples = samples.transpose().map_err(not_written)?;
+    let matrix = output.matrix.map(Matrix::create);
+    let mut matrix = matrix.transpose().map_err(not_written)?;
     let live = words.run_folder.as_deref();
     let mut live = live.map(|folder| LiveDocument::new(&folder.join(LIVE)));
     let mut options = spec.options;
@@ -307,6 +319,7 @@ fn measure(
     let files = [
         journal.as_mut().map(|one| one as &mut dyn Observer),
         samples.as_mut().map(|one| one as &mut dyn Observer),
+        matrix.as_mut().map(|one| one as &mut dyn Observer),
         live.as_mut().map(|one| one as &mut dyn Observer),
         stream.as_mut().map(|one| one as &mut dyn Observer),
     ];
@@ -323,7 +336,11 @@ fn measure(
         record.place = folder.clone().or(file);
     }
     progress.close_table();
-    let files = [journal.map(|one| one.file), samples.map(|one| one.file)];
+    let files = [
+        journal.map(|one| one.file),
+        samples.map(|one| one.file),
+        matrix.map(|one| one.file),
+    ];
     let failures = files.iter().flatten().filter_map(store::Growing::failure);
     Ok(Done {
         record,

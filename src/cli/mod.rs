@@ -14,6 +14,7 @@ mod latency;
 mod linktest;
 mod live;
 mod manual;
+mod matrix;
 mod mistakes;
 mod node;
 mod pdf;
