@@ -3,13 +3,15 @@
 host := $(shell rustc -vV | sed -n 's/^host: //p')
 executable := $(or $(CARGO_TARGET_DIR),target)/$(host)/release/pipebench
 
-.PHONY: all dist test golden clean-dist
+.PHONY: all dist dist-x86_64 dist-aarch64 test golden clean-dist
 
 all: # The executable, in $(executable).
 	cargo build --release
 
-dist: all # Tarball and Debian package, in dist/.
-	release/dist $(executable)
+dist: dist-x86_64 dist-aarch64 # Executables, tarballs and Debian packages of both architectures, in dist/.
+
+dist-x86_64 dist-aarch64: dist-%: # Those of one architecture.
+	release/build $*
 
 test: # All tests that a change must pass.
 	tests/run

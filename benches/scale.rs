@@ -1,14 +1,17 @@
-//! Measures what many hosts cost the launching side. The hosts do not exist: a thread of this process plays each of them over `--rsh`
-//! (`tests/fake_node/`), so that a thousand hosts fit on this machine. No data flows.
+//! Measures what many hosts cost the launching side. The hosts do not exist: a thread of this process plays each of them (`tests/fake_node/`), so
+//! that a thousand hosts fit on this machine. No data flows. Ways to them are `--rsh` (`rsh`), and SSH to one real server that answers after 100 ms
+//! (`ssh`), in a network namespace of its own.
 //!
 //! ```sh
 //! cargo bench --bench scale                  # 128, 256, 512 and 1,000 hosts, a ring and all to all, at most two minutes each
 //! cargo bench --bench scale -- 256 512 ring  # these numbers of hosts, in a ring
+//! unshare --net sh -c 'ip link set lo up && cargo bench --bench scale -- ssh'  # as root
 //! ```
 //!
-//! For each run it shows CPU time and peak memory of the launching process alone, bytes that its hosts received, the time from the start until
-//! the first host may send, and the size of the record; then the marks. It ends with status 1 if a mark is missed. A run is killed
-//! after two minutes, or when it takes 6 GiB.
+//! For each run it shows CPU time and peak memory of the launching process, bytes that its hosts received, the time from the start until all hosts
+//! are up and until the first may send, control messages of a second, and the size of the record; then the marks. With `ssh`, CPU time has that of
+//! its children, which read the SSH configuration. It ends with status 1 if a mark is missed. A run is killed after two minutes, or when it takes
+//! 6 GiB.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -16,12 +19,14 @@
 mod fake_node;
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
+use fake_node::sshd::Sshd;
 use fake_node::{FakeHosts, now_ns};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
@@ -29,39 +34,69 @@ const HOSTS: [usize; 4] = [128, 256, 512, 1000];
 /// A run is killed after this time, or at this peak of memory.
 const LONGEST: Duration = Duration::from_secs(120);
 const MOST_BYTES: u64 = 6 << 30;
+/// Time after the first byte in which control messages are counted: the run does nothing else then.
+const CONTROL_NS: Range<u64> = 1_000_000_000..3_000_000_000;
 /// Interval of the looks at the launching process.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A pattern and its marks: most CPU time for twice as many hosts, in multiples, and most of each figure of 1,000 hosts.
+/// A way to the hosts.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Rsh,
+    Ssh,
+}
+
+/// A way, a pattern and its marks: most CPU time for twice as many hosts, in multiples, and most of each figure of 1,000 hosts.
 struct Shape {
     word: &'static str,
+    way: Way,
     pattern: &'static str,
     growth: f64,
     cpu_s: f64,
-    memory_mb: f64,
+    memory_mb: Option<f64>,
+    all_up_s: Option<f64>,
     first_byte_s: Option<f64>,
+    control_mb_per_s: Option<f64>,
     record_mb: Option<f64>,
 }
 
 const MARKED_HOSTS: usize = 1000;
-const SHAPES: [Shape; 2] = [
+const SHAPES: [Shape; 3] = [
     Shape {
         word: "ring",
+        way: Way::Rsh,
         pattern: "ring",
         growth: 2.2,
         cpu_s: 2.0,
-        memory_mb: 80.0,
+        memory_mb: Some(80.0),
+        all_up_s: None,
         first_byte_s: Some(5.0),
+        control_mb_per_s: Some(1.0),
         record_mb: None,
     },
     Shape {
         word: "all",
+        way: Way::Rsh,
         pattern: "all-to-all",
         growth: 3.0,
         cpu_s: 10.0,
-        memory_mb: 500.0,
+        memory_mb: Some(500.0),
+        all_up_s: None,
         first_byte_s: None,
+        control_mb_per_s: None,
         record_mb: Some(20.0),
+    },
+    Shape {
+        word: "ssh",
+        way: Way::Ssh,
+        pattern: "ring",
+        growth: 2.2,
+        cpu_s: 40.0,
+        memory_mb: None,
+        all_up_s: Some(60.0),
+        first_byte_s: None,
+        control_mb_per_s: Some(1.0),
+        record_mb: None,
     },
 ];
 
@@ -72,7 +107,10 @@ struct Cost {
     peak_bytes: u64,
     /// Bytes that the hosts received over their sessions.
     to_hosts_bytes: u64,
+    all_up_s: Option<f64>,
     first_byte_s: Option<f64>,
+    /// Bytes in both directions while data flows.
+    control_bytes_per_s: Option<f64>,
     record_bytes: Option<u64>,
     whole_s: f64,
     /// Reason why the run is no measurement.
@@ -91,10 +129,15 @@ fn main() -> ExitCode {
         hosts.extend(HOSTS);
     }
     hosts.sort_unstable();
-    let asked = |shape: &&Shape| words.iter().any(|word| word == shape.word);
-    let all = !SHAPES.iter().any(|shape| asked(&shape));
+    let has = |word: &str| words.iter().any(|one| one == word);
+    let none = !SHAPES.iter().any(|shape| has(shape.word));
+    // SSH needs a namespace, so that it must be named.
+    let by_rsh = |shape: &Shape| shape.way == Way::Rsh && (none || has("rsh"));
     let mut missed = 0;
-    for shape in SHAPES.iter().filter(|shape| all || asked(shape)) {
+    for shape in SHAPES
+        .iter()
+        .filter(|shape| has(shape.word) || by_rsh(shape))
+    {
         missed += compare(shape, &hosts);
     }
     match missed {
@@ -105,11 +148,15 @@ fn main() -> ExitCode {
 
 /// Measures a shape with growing numbers of hosts, and prints its table and its marks. Returns the number of missed marks.
 fn compare(shape: &Shape, all: &[usize]) -> usize {
-    println!("\n{}, 2 phases\n", shape.pattern);
+    let by = match shape.way {
+        Way::Rsh => "--rsh",
+        Way::Ssh => "SSH",
+    };
+    println!("\n{}, 2 phases, {by}\n", shape.pattern);
     println!(
-        "| hosts | CPU s | for 2N | memory MB | to hosts MB | first byte s | record MB | whole s | |"
+        "| hosts | CPU s | for 2N | memory MB | to hosts MB | all up s | first byte s | control MB/s | record MB | whole s | |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let mut costs: Vec<Cost> = Vec::new();
     let mut growths = Vec::new();
     for hosts in all {
@@ -119,12 +166,14 @@ fn compare(shape: &Shape, all: &[usize]) -> usize {
             .map(|before| (before.hosts, growth(before, &cost)));
         let shown = |figure: Option<f64>| figure.map_or("-".to_owned(), |one| format!("{one:.2}"));
         println!(
-            "| {hosts} | {:.2} | {} | {:.0} | {:.1} | {} | {} | {:.1} | {} |",
+            "| {hosts} | {:.2} | {} | {:.0} | {:.1} | {} | {} | {} | {} | {:.1} | {} |",
             cost.cpu_s,
             shown(growth.and_then(|(_, growth)| growth)),
             mb(cost.peak_bytes),
             mb(cost.to_hosts_bytes),
+            shown(cost.all_up_s),
             shown(cost.first_byte_s),
+            shown(cost.control_bytes_per_s.map(|bytes| bytes / 1e6)),
             shown(cost.record_bytes.map(mb)),
             cost.whole_s,
             cost.failure.as_deref().unwrap_or_default(),
@@ -137,10 +186,13 @@ fn compare(shape: &Shape, all: &[usize]) -> usize {
     for cost in costs.iter().filter(|cost| cost.hosts == MARKED_HOSTS) {
         let memory_mb = mb(cost.peak_bytes);
         let record_mb = cost.record_bytes.map(mb);
+        let control = cost.control_bytes_per_s.map(|bytes| bytes / 1e6);
         for (name, figure, most) in [
             ("CPU s", Some(cost.cpu_s), Some(shape.cpu_s)),
-            ("memory MB", Some(memory_mb), Some(shape.memory_mb)),
+            ("memory MB", Some(memory_mb), shape.memory_mb),
+            ("all up s", cost.all_up_s, shape.all_up_s),
             ("first byte s", cost.first_byte_s, shape.first_byte_s),
+            ("control MB/s", control, shape.control_mb_per_s),
             ("record MB", record_mb, shape.record_mb),
         ] {
             let Some(most) = most else { continue };
@@ -174,14 +226,19 @@ fn is_missed(name: &str, figure: Option<f64>, most: f64) -> bool {
 
 fn measure(shape: &Shape, hosts: usize) -> Cost {
     let fakes = FakeHosts::start(hosts, &[]);
+    let server = (shape.way == Way::Ssh).then(|| Sshd::start(&fakes));
+    let server = server.map(|server| server.unwrap_or_else(|why| panic!("ssh: {why}")));
+    let by_rsh = || fakes.words().to_vec();
+    let words = server.as_ref().map_or_else(by_rsh, Sshd::words);
     let folder = tempfile::tempdir().expect("a folder");
     let (record, errors) = (folder.path().join("record"), folder.path().join("errors"));
     let (began, began_ns) = (Instant::now(), now_ns());
     let mut child = Command::new(PIPEBENCH)
-        .args(fakes.words())
+        .args(words)
         .args(["--pattern", shape.pattern, "--phases", "2"])
         .args(["--warmup", "500ms", "--time", "3s", "--json"])
         .arg(&record)
+        .env_remove("SSH_AUTH_SOCK")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(File::create(&errors).expect("a file"))
@@ -191,6 +248,7 @@ fn measure(shape: &Shape, hosts: usize) -> Cost {
     // Its times are read while it is a zombie: they do not have those of its children, the shells.
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     let (mut peak_bytes, mut failure) = (0, None);
+    let mut control = Vec::new();
     while waitid(Id::Pid(pid), flags).expect("a child") == WaitStatus::StillAlive {
         peak_bytes = peak_of(pid).max(peak_bytes);
         if failure.is_none() && (began.elapsed() > LONGEST || peak_bytes > MOST_BYTES) {
@@ -198,9 +256,14 @@ fn measure(shape: &Shape, hosts: usize) -> Cost {
             let after_s = began.elapsed().as_secs();
             failure = Some(format!("killed after {after_s} s"));
         }
+        let (at_ns, first_ns) = (now_ns(), fakes.first_byte_ns().unwrap_or(u64::MAX));
+        if CONTROL_NS.contains(&at_ns.saturating_sub(first_ns)) {
+            control.push((at_ns, fakes.received_bytes() + fakes.sent_bytes()));
+        }
         std::thread::sleep(LOOK);
     }
-    let (cpu_s, whole_s) = (cpu_s_of(pid), began.elapsed().as_secs_f64());
+    let whole_s = began.elapsed().as_secs_f64();
+    let cpu_s = cpu_s_of(pid, shape.way == Way::Ssh);
     let status = child.wait().expect("a child");
     // A verdict is no failure: below 10 the run was measured.
     if failure.is_none() && status.code().is_none_or(|code| code >= 10) {
@@ -208,17 +271,26 @@ fn measure(shape: &Shape, hosts: usize) -> Cost {
         let last = said.lines().last().unwrap_or_default();
         failure = Some(format!("{status}: {last}"));
     }
-    let first_byte_s = |first_ns: u64| (first_ns - began_ns) as f64 / 1e9;
+    let since_start_s = |at_ns: u64| (at_ns - began_ns) as f64 / 1e9;
     Cost {
         hosts,
         cpu_s,
         peak_bytes,
         to_hosts_bytes: fakes.received_bytes(),
-        first_byte_s: fakes.first_byte_ns().map(first_byte_s),
+        all_up_s: fakes.all_up_ns().map(since_start_s),
+        first_byte_s: fakes.first_byte_ns().map(since_start_s),
+        control_bytes_per_s: per_second(&control),
         record_bytes: fs::metadata(&record).ok().map(|file| file.len()),
         whole_s,
         failure,
     }
+}
+
+/// Bytes per second between the first and the last of these times, if they are a second apart or more.
+fn per_second(sums: &[(u64, u64)]) -> Option<f64> {
+    let (&(from_ns, before), &(to_ns, after)) = (sums.first()?, sums.last()?);
+    let seconds = (to_ns - from_ns) as f64 / 1e9;
+    (seconds >= 1.0).then(|| (after - before) as f64 / seconds)
 }
 
 /// Peak memory of a process in bytes; 0 once it has ended.
@@ -229,12 +301,13 @@ fn peak_of(pid: Pid) -> u64 {
     kib.map_or(0, |kib: u64| kib << 10)
 }
 
-/// CPU time of a process that is not reaped, without its children, in seconds.
-fn cpu_s_of(pid: Pid) -> f64 {
+/// CPU time of a process that is not reaped, in seconds, with or without the children that it has reaped.
+fn cpu_s_of(pid: Pid, with_children: bool) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
     let (_, fields) = stat.rsplit_once(')').expect("a name");
-    // User and system time are fields 14 and 15 (proc_pid_stat(5)); the first one after the name is field 3.
-    let ticks = fields.split_whitespace().skip(11).take(2);
+    // User and system time are fields 14 and 15 (proc_pid_stat(5)), those of children 16 and 17; the first one after the name is field 3.
+    let count = if with_children { 4 } else { 2 };
+    let ticks = fields.split_whitespace().skip(11).take(count);
     let ticks: f64 = ticks.map(|one| one.parse::<f64>().expect("a number")).sum();
     let per_s = sysconf(SysconfVar::CLK_TCK).expect("a known variable");
     ticks / per_s.expect("a number") as f64

@@ -50,7 +50,7 @@ pub mod report {
 
 /// See `stats`.
 pub mod stats {
-    pub use crate::stats::offset;
+    pub use crate::stats::{ends, offset};
 }
 
 /// See `store`.

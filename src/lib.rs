@@ -30,4 +30,4 @@ mod units;
 mod web;
 mod wire;
 
-pub use cli::main;
+pub use cli::{main, node_main};

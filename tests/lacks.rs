@@ -56,6 +56,24 @@ fn as_many_descriptors_as_the_formula_says_are_enough_and_one_less_is_refused() 
     assert!(size >= needed, "{size}");
 }
 
+/// Symptom: the launching side ran out of descriptors while it reached its hosts, and each of them was named as a failure.
+#[test]
+fn too_few_descriptors_for_all_hosts_are_said_before_any_host_is_reached() {
+    let run = |limits: &str| {
+        let words = ["--hosts", "h[1-100]", "--rsh", "false"];
+        run_behind(&["prlimit", &format!("--nofile={limits}")], &words)
+    };
+    let need =
+        "100 hosts need 656 descriptors and 204 threads and processes, the limit of descriptors";
+    let few = format!("{need} cannot be raised above 400: at most 36 hosts");
+    run("300:400").expect("a low hard limit", 12, &[&few]);
+    let raised = run("300:4000");
+    let line = format!("pipebench: {need} is 300: raised to 856");
+    assert!(raised.errors.contains(&line), "{}", raised.errors);
+    // No host has a shell.
+    assert_eq!(raised.code, Some(10), "{}", raised.errors);
+}
+
 /// The memory of a process without the buffers stays within the allowance of the formula.
 #[test]
 fn a_process_takes_no_more_memory_than_the_allowance() {

@@ -543,7 +543,7 @@ fn what_is_handed_out_unpacks_and_is_the_same_each_time() {
             .arg(&unpacked),
     );
     let tree = unpacked.join(name);
-    let expected = "pipebench pipebench.1 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE LICENCES.txt \
+    let expected = "pipebench pipebench-node pipebench.1 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE LICENCES.txt \
         completions/pipebench.bash completions/pipebench.fish completions/_pipebench docs/record.md \
         examples/cluster.hosts";
     expect_files(&tree, &expected.split_whitespace().collect::<Vec<_>>());
@@ -566,6 +566,10 @@ fn what_is_handed_out_unpacks_and_is_the_same_each_time() {
     } else {
         "arm64"
     };
+    // As --remote-binary looks for it.
+    let node = first.join(format!("pipebench-node-{version}-{machine}"));
+    assert_eq!(digest_of(&node), digest_of(&tree.join("pipebench-node")));
+    assert!(is_static(&node), "it needs libraries of its host");
     let package = first.join(format!("pipebench_{version}_{architecture}.deb"));
     let members = output(Command::new("ar").arg("t").arg(&package));
     assert_eq!(members, "debian-binary\ncontrol.tar.gz\ndata.tar.gz\n");
@@ -582,7 +586,7 @@ fn what_is_handed_out_unpacks_and_is_the_same_each_time() {
         );
     }
     let data = unpack(&package, "data.tar.gz", &unpacked.join("data"));
-    let expected = "usr/bin/pipebench usr/share/man/man1/pipebench.1.gz \
+    let expected = "usr/bin/pipebench usr/bin/pipebench-node usr/share/man/man1/pipebench.1.gz \
         usr/share/bash-completion/completions/pipebench usr/share/zsh/vendor-completions/_pipebench \
         usr/share/fish/vendor_completions.d/pipebench.fish usr/share/doc/pipebench/copyright \
         usr/share/doc/pipebench/changelog.gz usr/share/doc/pipebench/LICENCES.txt.gz";
@@ -658,7 +662,9 @@ fn make_knows_its_words() {
                 .current_dir(root()),
         )
     };
-    assert!(planned("dist").contains("release/dist "));
+    for machine in ["x86_64", "aarch64"] {
+        assert!(planned("dist").contains(&format!("release/build {machine}\n")));
+    }
     assert!(planned("test").contains("tests/run"));
     assert!(planned("golden").contains("PIPEBENCH_GOLDEN=rewrite"));
     assert!(planned("clean-dist").contains("rm -rf dist"));

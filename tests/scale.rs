@@ -4,11 +4,11 @@
 mod fake_node;
 mod whole;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fake_node::{FakeHosts, Fault, PORT_BYTES_PER_S, moved_bytes};
-use pipebench::internals::record::{Missing, Record};
+use pipebench::internals::record::{Missing, Record, VerdictWord};
 use pipebench::internals::report::text;
 use whole::{Ended, Run};
 
@@ -71,6 +71,49 @@ fn every_host_is_accounted_for_with_its_sums() {
     }
 }
 
+/// Symptom: the record of an all-to-all grew with the square of its hosts, and had 474 MB with 512.
+#[test]
+fn a_test_of_many_links_keeps_sums_of_its_ports_and_64_links() {
+    const HOSTS: usize = 91;
+    let hosts = FakeHosts::start(HOSTS, &[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let matrix = folder.path().join("matrix").display().to_string();
+    let words = ["--pattern", "all-to-all", "--link-speed", "25G"];
+    let words = [&words[..], &["--matrix", matrix.as_str()]].concat();
+    let ended = run(&hosts, &words);
+    expect_sums(&ended, HOSTS, 90);
+    let record = record(&ended);
+    let test = &record.tests()[0];
+    let sums = test.sums.as_ref().expect("sums");
+    assert_eq!((sums.links, test.links.len()), (HOSTS * HOSTS, 64));
+    let rate = |bytes: u64| bytes as f64 * 8.0 / (WINDOW_NS as f64 / 1e9);
+    for (both, node) in sums.ports.iter().zip(&test.nodes) {
+        let node = node.as_ref().expect("a report");
+        for (sum, bytes) in both.iter().zip([node.sent_bytes, node.received_bytes]) {
+            assert_eq!(sum.links, 90);
+            let part = sum.rate_bits_per_s / rate(bytes);
+            assert!((part - 1.0).abs() < 1e-9, "{part}");
+        }
+    }
+    let table = std::fs::read_to_string(&matrix).expect("a matrix");
+    assert_eq!(table.lines().count(), 1 + HOSTS * HOSTS);
+    assert_eq!(
+        record.verdict.word,
+        VerdictWord::Pass,
+        "{:?}",
+        record.verdict
+    );
+    let ports = record.sheet.ports.iter();
+    assert!(
+        ports
+            .clone()
+            .all(|port| port.send.is_some() && port.receive.is_some())
+    );
+    let summary = text::summary(record);
+    let all = format!("{0} of {0} links sent = received", HOSTS * HOSTS);
+    assert!(summary.contains(&all), "{summary}");
+}
+
 #[test]
 fn hosts_that_exit_freeze_and_hang_are_named_and_their_neighbours_are_not() {
     let faults = [(3, Fault::Exits), (6, Fault::Freezes), (9, Fault::Hangs)];
@@ -106,6 +149,50 @@ fn hosts_that_exit_freeze_and_hang_are_named_and_their_neighbours_are_not() {
     assert_eq!(test.nodes.iter().flatten().count(), 9);
     let summary = text::summary(record);
     assert!(summary.contains("9 of 12 nodes accounted for"), "{summary}");
+}
+
+/// Symptom: when many hosts vanished together, their neighbours were named, or none of them.
+#[test]
+fn twenty_of_two_hundred_hosts_that_vanish_together_are_named_and_no_others() {
+    // Some are neighbours, and some have one sound host between them, which loses both of its partners.
+    let frozen = [3, 5, 40, 42, 77, 78, 120, 121, 160, 199];
+    let exited = [4, 41, 60, 62, 79, 100, 122, 140, 181, 200];
+    let of = |hosts: [u32; 10], fault| hosts.map(|host| (host, fault));
+    let faults = [of(frozen, Fault::Freezes), of(exited, Fault::Exits)].concat();
+    let hosts = FakeHosts::start(200, &faults);
+    let deadline = "silence=3s";
+    let words = [
+        "--pattern",
+        "ring",
+        "--keep-going=10%",
+        "--deadline",
+        deadline,
+    ];
+    let ended = run(&hosts, &words);
+    let record = record(&ended);
+    let of_missing = record.missing.iter();
+    let named: BTreeMap<&str, &str> = of_missing
+        .map(|one| (one.node.as_str(), one.what.as_str()))
+        .collect();
+    let names: Vec<String> = faults.iter().map(|(host, _)| format!("h{host}")).collect();
+    let expected: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(named.keys().copied().collect::<BTreeSet<_>>(), expected);
+    for (hosts, what) in [(frozen, "silent for 3 s"), (exited, "exited with code 3")] {
+        for host in hosts {
+            let said = named[format!("h{host}").as_str()];
+            assert!(said.contains(what), "h{host}: {said}");
+        }
+    }
+    assert!(record.sheet.faults.is_empty() && record.troubles.is_empty());
+    assert_eq!(record.tests()[0].nodes.iter().flatten().count(), 180);
+    let summary = text::summary(record);
+    assert!(
+        summary.contains("180 of 200 nodes accounted for"),
+        "{summary}"
+    );
+    // No sound port lacks anything: all that have a partner are full.
+    let headline = summary.lines().next().unwrap_or_default();
+    assert!(!headline.contains(" 0.00"), "{summary}");
 }
 
 /// Symptom: above a hundred hosts one of them usually fails, and ended the run.

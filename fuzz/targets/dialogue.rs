@@ -7,7 +7,7 @@ use crate::driver::magnitude;
 
 pub const WORDS: &[&str] = &[
     "NONCE have /f\n",
-    "NONCE need 1 /f\n",
+    "NONCE need 1 gzip abacus /f\n",
     "NONCE stored\n",
     "NONCE short why\n",
     "NONCE none\n",
@@ -25,8 +25,8 @@ const HELD_BYTES: usize = 3 * (64 << 10);
 pub fn run(input: &[u8]) -> String {
     let heard = dialogue(pieces(input));
     assert!(
-        heard.writes <= 1,
-        "the executable is written {} times",
+        heard.writes <= 2,
+        "{} blocks are written: a count and the executable are two",
         heard.writes
     );
     assert!(

@@ -14,6 +14,8 @@ pub const WORDS: &[&str] = &[
     "done_ns",
     "edges",
     "ends",
+    "senders",
+    "receivers",
     "before_ns",
     "after_ns",
     "activity_ns",

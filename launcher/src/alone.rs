@@ -3,18 +3,52 @@
 //! OpenSSL's Configure takes threads out of a library that is built with `-static`, and a static
 //! executable builds it that way. Its shared tables then have no locks, and two handshakes at once
 //! corrupt memory (seen as crashes within seconds). So every call that can reach OpenSSL, freeing
-//! included, runs under one lock. This costs little, since no call here waits for the network. Only
-//! an agent can make a call wait, so `secrets.rs` probes agents beforehand.
+//! included, runs under one lock. This costs little, since no call waits for the network under it:
+//! sessions do not block, and [`others_meanwhile`] lets others in while an agent signs (`agent.rs`).
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-static LIBRARY: Mutex<()> = Mutex::new(());
+/// True while a call is made.
+static BUSY: Mutex<bool> = Mutex::new(false);
+static FREE: Condvar = Condvar::new();
 
 /// Runs `act` under the process-wide lock of libssh2.
 pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> R {
-    let _guard = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
+    enter();
+    let _leaves = OnDrop(leave);
     act()
+}
+
+/// Runs `act` without the lock, which a call of another thread holds. That call must wait for this
+/// thread until this function has returned, outside of OpenSSL.
+pub(crate) fn others_meanwhile<R>(act: impl FnOnce() -> R) -> R {
+    leave();
+    let _enters = OnDrop(enter);
+    act()
+}
+
+fn enter() {
+    let free = FREE.wait_while(busy(), |busy| *busy);
+    *free.unwrap_or_else(PoisonError::into_inner) = true;
+}
+
+fn leave() {
+    *busy() = false;
+    FREE.notify_one();
+}
+
+fn busy() -> MutexGuard<'static, bool> {
+    BUSY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a call when it is dropped, even by a panic.
+struct OnDrop(fn());
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// A libssh2 object that is freed under the lock of libssh2.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ssh2::{Agent, KeyboardInteractivePrompt, Prompt, PublicKey, Session};
 
+use crate::agent::Relay;
 use crate::alone::{FreedAlone, alone};
 use crate::base64::decode;
 use crate::config::{HostConfig, public_key};
@@ -73,10 +74,12 @@ impl Login<'_> {
     fn open_agent(&self) -> Option<FreedAlone<Agent>> {
         let socket = self.config.identity_agent.as_deref()?;
         agent_identities(socket).filter(|&held| held > 0)?;
+        let relay = Relay::new().ok()?;
         // The calls below talk only to the agent and do not use OpenSSL.
         let mut agent = FreedAlone::new(alone(|| self.session.agent()).ok()?);
-        agent.set_identity_path(socket).ok()?;
+        agent.set_identity_path(&relay.socket()).ok()?;
         agent.connect().ok()?;
+        relay.serve(socket).ok()?;
         agent.list_identities().ok()?;
         Some(agent)
     }

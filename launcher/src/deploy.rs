@@ -10,12 +10,12 @@
 //!      | ---------------- script ---------------> |  tries the folders in turn
 //!      | <--- NONCE note FOLDER: reason --------- |  for each folder that was passed over
 //!      | <--- NONCE have FILE ------------------- |  exec            (or)
-//!      | <--- NONCE need INDEX FOLDER ----------- |  the file is missing
-//!      | ------------- SIZE bytes --------------> |  head -c SIZE > temporary; sync; mv
+//!      | <--- NONCE need INDEX FORM ARCH FOLDER - |  the file is missing; FORM is gzip or plain
+//!      | -------- COUNT, then COUNT bytes ------> |  head -c COUNT | gzip -dc > temporary; sync; mv
 //!      | <--- NONCE stored ---------------------- |  exec            (or)
 //!      | <--- NONCE short reason ---------------- |  quota, disk full: the end; the launcher retries
 //!      | <--- NONCE none ------------------------ |  no folder is usable: the end
-//!      | <--- NONCE arch MACHINE ---------------- |  another architecture: the end
+//!      | <--- NONCE arch MACHINE ---------------- |  no executable for it: the end
 //! ```
 //!
 //! Pure: text in, text out. Read next: `session/dialogue.rs`, which runs this exchange.
@@ -36,7 +36,7 @@ const CANDIDATES: usize = 3;
 pub(crate) struct Order {
     /// A word that no login shell prints. Every answer begins with it.
     pub(crate) nonce: String,
-    program: Program,
+    pub(crate) program: Program,
     arguments: Vec<String>,
     remote_dir: Option<String>,
     excluded: BTreeSet<usize>,
@@ -49,16 +49,30 @@ pub(crate) enum Answer {
     Note(String),
     /// The executable exists and is being started.
     Have,
-    /// The script waits for the executable and stores it in this folder.
-    Need { index: usize, folder: String },
+    /// The script waits for the executable of its architecture and stores it in this folder.
+    Need {
+        index: usize,
+        form: Form,
+        arch: String,
+        folder: String,
+    },
     /// The executable arrived whole and is being started.
     Stored,
     /// The executable could not be written, for this reason.
     Short(String),
     /// No folder is usable.
     None,
-    /// The host has another architecture: the output of its `uname -m`.
+    /// No executable is for the host's architecture, the output of its `uname -m`.
     Arch(String),
+}
+
+/// The form in which the executable travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As it is: the host has no working gzip.
+    Plain,
+    /// Compressed to a third or less.
+    Gzip,
 }
 
 impl Order {
@@ -99,18 +113,14 @@ impl Order {
             .iter()
             .map(|word| format!(" {}", quoted(word)))
             .collect();
-        let digest = &self.program.digest;
-        let short_digest = &digest[..digest.len().min(32)];
+        let cases: String = self.program.for_hosts().map(arch_case).collect();
         SCRIPT
             .replace("@LEFT@", left)
             .replace("@RIGHT@", right)
-            .replace("@FILE@", &quoted(&format!("{FOLDER}-{short_digest}")))
-            .replace("@SIZE@", &self.program.bytes.len().to_string())
-            .replace("@ARCH@", &quoted(&self.program.arch))
+            .replace("@ARCHES@", &cases)
             .replace("@SKIP@", &skip)
             .replace("@FOLDERS@", &self.folder_cases())
             .replace("@PREFIX@", FOLDER)
-            .replace("@DIGEST@", digest)
             .replace("@FROM@", FROM)
             .replace("@ARGUMENTS@", &arguments)
     }
@@ -129,6 +139,14 @@ impl Order {
     }
 }
 
+/// The name, size and digest of an executable, for hosts of its architecture.
+fn arch_case(program: &Program) -> String {
+    let Program { arch, digest, .. } = program;
+    let (arch, size) = (quoted(arch), program.bytes.len());
+    let short_digest = &digest[..digest.len().min(32)];
+    format!("{arch}) l_name={FOLDER}-{short_digest}; l_bytes={size}; l_digest={digest};;\n")
+}
+
 impl Answer {
     /// Parses the text after the nonce. Returns `None` if it is not an answer.
     pub(crate) fn parse(text: &str) -> Option<Answer> {
@@ -137,10 +155,16 @@ impl Answer {
             "note" => Answer::Note(crate::error::one_line(rest)),
             "have" => Answer::Have,
             "need" => {
-                let (index, folder) = rest.split_once(' ')?;
+                let mut words = rest.splitn(4, ' ');
                 Answer::Need {
-                    index: index.parse().ok()?,
-                    folder: crate::error::one_line(folder),
+                    index: words.next()?.parse().ok()?,
+                    form: match words.next()? {
+                        "plain" => Form::Plain,
+                        "gzip" => Form::Gzip,
+                        _ => return None,
+                    },
+                    arch: words.next()?.to_owned(),
+                    folder: crate::error::one_line(words.next()?),
                 }
             }
             "stored" => Answer::Stored,
@@ -186,17 +210,22 @@ pub const FROM: &str = "PIPEBENCH_FROM";
 /// a sub-folder that belongs to this user and that no other user can write to. The script first
 /// enters the sub-folder and then checks it by the name `.`, which cannot be exchanged. An existing
 /// copy is started only if its digest is right.
+///
+/// A gzip that is there can still not work, so the script tries it. `read` takes no byte after the
+/// line, and `head` none after the count.
 const SCRIPT: &str = r#"{
 l_n=@LEFT@; l_n="$l_n"@RIGHT@
 l_say() { printf '%s %s\n' "$l_n" "$*"; }
 l_mask=$(umask); umask 077
 l_arch=$(uname -m </dev/null)
-[ "$l_arch" = @ARCH@ ] || { l_say "arch $l_arch"; exit 1; }
+case $l_arch in
+@ARCHES@*) l_say "arch $l_arch"; exit 1;;
+esac
 l_id=$(id -u </dev/null); l_host=$(uname -n </dev/null); l_from=$(pwd -P)
 l_sum() { { sha256sum || openssl dgst -sha256 -r; } <"$1" 2>/dev/null; }
 l_sums=no; case $(l_sum /dev/null) in e3b0c44298fc1c14*) l_sums=yes;; esac
-l_same() { case $(l_sum "$1") in @DIGEST@*) ;; *) return 1;; esac; }
-l_size() { [ -f "$1" ] && [ "$(($(wc -c <"$1")))" -eq @SIZE@ ]; }
+l_same() { case $(l_sum "$1") in "$l_digest"*) ;; *) return 1;; esac; }
+l_size() { [ -f "$1" ] && [ "$(($(wc -c <"$1")))" -eq $l_bytes ]; }
 l_good() { [ $l_sums = yes ] && [ -x "$1" ] && [ -O "$1" ] && [ ! -L "$1" ] && l_size "$1" && l_same "$1"; }
 l_whole() { l_size "$1" && { [ $l_sums = no ] || l_same "$1"; }; }
 l_usable() {
@@ -208,7 +237,7 @@ l_usable() {
   [ -O . ] || { l_why="$2 in it belongs to another user"; return 1; }
   chmod 700 . 2>/dev/null </dev/null
   case $(ls -ld . </dev/null) in drwx--[-S]---*) ;; *) l_why="others may write to $2 in it"; return 1;; esac
-  l_file=./@FILE@; l_tmp=$l_file.tmp.$l_host.$$.$l_n
+  l_file=./$l_name; l_tmp=$l_file.tmp.$l_host.$$.$l_n
   l_have=no; l_good "$l_file" && l_have=yes
   if l_why=$( { printf '#!/bin/sh\nexit 0\n' | LC_ALL=C cat >"$l_tmp" && chmod 700 "$l_tmp"; } 2>&1 ) && [ -s "$l_tmp" ]; then
     "$l_tmp" </dev/null >/dev/null 2>&1; l_ran=$?
@@ -229,12 +258,14 @@ l_try() {
 @FOLDERS@ || { l_say none; exit 1; }
 if [ "$l_have" = yes ]; then
   touch -c "$l_file" 2>/dev/null </dev/null
-  l_say "have $l_dir/@FILE@"
+  l_say "have $l_dir/$l_name"
 else
   trap 'rm -f "$l_tmp"; exit 1' HUP INT TERM
-  l_say "need $l_index $l_dir"
-  l_why=$( { LC_ALL=C head -c @SIZE@ >"$l_tmp"; } 2>&1 )
-  if l_whole "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && { l_good "$l_file" || mv -f "$l_tmp" "$l_file"; } </dev/null; then
+  l_form=plain; l_unpack=cat
+  [ "$(printf x | gzip -c 2>/dev/null | gzip -dc 2>/dev/null)" = x ] && { l_form=gzip; l_unpack='gzip -dc'; }
+  l_say "need $l_index $l_form $l_arch $l_dir"
+  read -r l_count || l_count=0
+  if l_why=$( { LC_ALL=C head -c "$l_count" | LC_ALL=C $l_unpack >"$l_tmp"; } 2>&1 ) && l_whole "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && { l_good "$l_file" || mv -f "$l_tmp" "$l_file"; } </dev/null; then
     rm -f "$l_tmp"
     trap - HUP INT TERM
     l_say stored
@@ -243,7 +274,7 @@ else
     l_say "short $(printf %s "${l_why:-only a part of it arrived}" | tr '\n' ' ')"
     exit 1
   fi
-  find . -maxdepth 1 -type f -name '@PREFIX@-*' ! -name @FILE@ \( -mtime +30 -o -name '*.tmp.*' -mtime +1 \) -exec rm -f {} + </dev/null >/dev/null 2>&1
+  find . -maxdepth 1 -type f -name '@PREFIX@-*' ! -name "$l_name" \( -mtime +30 -o -name '*.tmp.*' -mtime +1 \) -exec rm -f {} + </dev/null >/dev/null 2>&1
 fi
 umask "$l_mask"
 @FROM@=$l_from; export @FROM@
@@ -258,18 +289,16 @@ mod tests {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
     use std::path::{Path, PathBuf};
     use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-    use std::sync::Arc;
 
     const PROGRAM: &[u8] = b"#!/bin/sh\numask; echo \"$1\"; exec cat\n";
 
     fn program(bytes: &[u8]) -> Program {
+        Program::new(PathBuf::new(), bytes.to_vec(), machine())
+    }
+
+    fn machine() -> String {
         let machine = nix::sys::utsname::uname().unwrap();
-        Program {
-            path: PathBuf::new(),
-            digest: crate::program::digest_of(bytes),
-            bytes: Arc::new(bytes.to_vec()),
-            arch: machine.machine().to_string_lossy().into_owned(),
-        }
+        machine.machine().to_string_lossy().into_owned()
     }
 
     /// The sub-folder of `folder` that belongs to this user.
@@ -296,9 +325,14 @@ mod tests {
 
     impl Shell {
         fn run(shell: &str, home: &Path, order: &Order) -> Shell {
+            Shell::run_in(shell, home, order, &std::env::var("PATH").unwrap())
+        }
+
+        fn run_in(shell: &str, home: &Path, order: &Order, path: &str) -> Shell {
             let mut child = Command::new(shell)
                 .arg("-s")
                 .env("HOME", home)
+                .env("PATH", path)
                 .env_remove("XDG_CACHE_HOME")
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
@@ -320,6 +354,17 @@ mod tests {
             self.output.read_line(&mut line).unwrap();
             let rest = line.strip_prefix(&self.nonce)?;
             Answer::parse(rest.trim())
+        }
+
+        /// Writes the test's executable as a host with gzip gets it, and returns the answer.
+        fn copy(&mut self) -> Option<Answer> {
+            self.write(program(PROGRAM).packed());
+            self.answer()
+        }
+
+        fn write(&mut self, bytes: &[u8]) {
+            writeln!(self.input, "{}", bytes.len()).unwrap();
+            self.input.write_all(bytes).unwrap();
         }
 
         /// Closes the input. Returns the rest of the output and the exit status.
@@ -353,11 +398,12 @@ mod tests {
             let folder = home.path().join(".cache").join(FOLDER);
             let wanted = Answer::Need {
                 index: 1,
+                form: Form::Gzip,
+                arch: machine(),
                 folder: folder.to_str().unwrap().to_owned(),
             };
             assert_eq!(first.answer(), Some(wanted), "{shell}");
-            first.input.write_all(PROGRAM).unwrap();
-            assert_eq!(first.answer(), Some(Answer::Stored));
+            assert_eq!(first.copy(), Some(Answer::Stored));
             first.input.write_all(b"to the program").unwrap();
             let (output, status) = first.end();
             assert!(
@@ -391,10 +437,11 @@ mod tests {
         );
         assert!(matches!(one.answer(), Some(Answer::Need { .. })));
         assert!(matches!(two.answer(), Some(Answer::Need { .. })));
-        one.input.write_all(&PROGRAM[..5]).unwrap();
-        two.input.write_all(PROGRAM).unwrap();
-        assert_eq!(two.answer(), Some(Answer::Stored));
-        one.input.write_all(&PROGRAM[5..]).unwrap();
+        let packed = program(PROGRAM).packed().clone();
+        writeln!(one.input, "{}", packed.len()).unwrap();
+        one.input.write_all(&packed[..5]).unwrap();
+        assert_eq!(two.copy(), Some(Answer::Stored));
+        one.input.write_all(&packed[5..]).unwrap();
         assert_eq!(one.answer(), Some(Answer::Stored));
         assert_eq!((one.end().1, two.end().1), (Some(0), Some(0)));
         assert_eq!(names_in(&home.path().join(".cache").join(FOLDER)).len(), 1);
@@ -405,12 +452,114 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut shell = Shell::run("sh", home.path(), &order(None));
         assert!(matches!(shell.answer(), Some(Answer::Need { .. })));
-        shell.input.write_all(&PROGRAM[..7]).unwrap();
+        writeln!(shell.input, "{}", program(PROGRAM).packed().len()).unwrap();
+        shell
+            .input
+            .write_all(&program(PROGRAM).packed()[..7])
+            .unwrap();
         let nonce = shell.nonce.clone();
         let (output, status) = shell.end();
-        assert_eq!(output, format!("{nonce} short only a part of it arrived\n"));
+        assert!(output.starts_with(&format!("{nonce} short ")), "{output}");
+        assert!(
+            output.ends_with("gzip: stdin: unexpected end of file\n"),
+            "{output}"
+        );
         assert_eq!(status, Some(1));
         assert!(names_in(&home.path().join(".cache").join(FOLDER)).is_empty());
+    }
+
+    /// Symptom: 20 MB travelled to each host.
+    #[test]
+    fn a_compressed_copy_that_changed_on_the_way_is_refused_and_leaves_nothing() {
+        let whole = program(PROGRAM).packed().to_vec();
+        let changed_at = |place: usize| {
+            let mut changed = whole.clone();
+            changed[place] ^= 1;
+            changed
+        };
+        // The last eight bytes are gzip's own checksum and length.
+        let (data, checksum) = (changed_at(whole.len() / 2), changed_at(whole.len() - 6));
+        let other = program(b"#!/bin/sh\nexit 0\n").packed().to_vec();
+        for bytes in [data, checksum, other, PROGRAM.to_vec()] {
+            let home = tempfile::tempdir().unwrap();
+            let mut shell = Shell::run("sh", home.path(), &order(None));
+            assert!(matches!(shell.answer(), Some(Answer::Need { .. })));
+            shell.write(&bytes);
+            let answer = shell.answer();
+            assert!(matches!(answer, Some(Answer::Short(_))), "{answer:?}");
+            assert_eq!(shell.end().1, Some(1));
+            assert!(names_in(&home.path().join(".cache").join(FOLDER)).is_empty());
+        }
+    }
+
+    /// A search path in which `name` is a script of this text, before the usual one.
+    fn path_with(folder: &Path, name: &str, text: &str) -> String {
+        let file = folder.join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+    }
+
+    #[test]
+    fn a_host_whose_gzip_does_not_work_gets_the_plain_form() {
+        for shell in shells() {
+            let home = tempfile::tempdir().unwrap();
+            let path = path_with(home.path(), "gzip", "cat >/dev/null; exit 127");
+            let mut shell = Shell::run_in(shell, home.path(), &order(None), &path);
+            let answer = shell.answer();
+            let plain = |answer| {
+                matches!(
+                    answer,
+                    Some(Answer::Need {
+                        form: Form::Plain,
+                        ..
+                    })
+                )
+            };
+            assert!(plain(answer));
+            shell.write(PROGRAM);
+            assert_eq!(shell.answer(), Some(Answer::Stored));
+            let (output, status) = shell.end();
+            assert!(
+                output.ends_with("\nit's $HOME\n") && status == Some(0),
+                "{output}"
+            );
+            let mut shell = Shell::run_in("sh", home.path(), &order(Some(home.path())), &path);
+            assert!(plain(shell.answer()));
+            writeln!(shell.input, "{}", PROGRAM.len()).unwrap();
+            shell.input.write_all(&PROGRAM[..7]).unwrap();
+            assert!(
+                shell
+                    .end()
+                    .0
+                    .ends_with(" short only a part of it arrived\n")
+            );
+        }
+    }
+
+    /// The other architecture is a script too, so that it runs here.
+    #[test]
+    fn a_host_of_another_architecture_asks_for_its_own_executable_and_runs_it() {
+        const OTHER: &[u8] = b"#!/bin/sh\necho the other\n";
+        let home = tempfile::tempdir().unwrap();
+        let path = path_with(
+            home.path(),
+            "uname",
+            "[ $1 = -m ] && echo quern || echo host",
+        );
+        let mut both = program(PROGRAM);
+        let other = Program::new(PathBuf::new(), OTHER.to_vec(), "quern".to_owned());
+        both.others.push(other);
+        let order = Order::new(&both, &[], None);
+        let mut shell = Shell::run_in("sh", home.path(), &order, &path);
+        let answer = shell.answer();
+        assert!(matches!(&answer, Some(Answer::Need { arch, .. }) if arch == "quern"));
+        shell.write(program(OTHER).packed());
+        assert_eq!(shell.answer(), Some(Answer::Stored));
+        assert_eq!(shell.end(), ("the other\n".to_owned(), Some(0)));
+        let mut again = Shell::run_in("sh", home.path(), &order, &path);
+        assert_eq!(again.answer(), Some(Answer::Have));
+        again.end();
     }
 
     #[test]
@@ -429,8 +578,7 @@ mod tests {
             shell.answer(),
             Some(Answer::Need { index: 1, .. })
         ));
-        shell.input.write_all(PROGRAM).unwrap();
-        assert_eq!(shell.answer(), Some(Answer::Stored));
+        assert_eq!(shell.copy(), Some(Answer::Stored));
         assert_eq!(shell.end().1, Some(0));
         assert_eq!(std::fs::read(folder.join(&name)).unwrap(), PROGRAM);
     }
@@ -455,8 +603,7 @@ mod tests {
         days("another", 400);
         let mut shell = Shell::run("sh", home.path(), &order(Some(&named)));
         assert!(matches!(shell.answer(), Some(Answer::Need { .. })));
-        shell.input.write_all(PROGRAM).unwrap();
-        assert_eq!(shell.answer(), Some(Answer::Stored));
+        assert_eq!(shell.copy(), Some(Answer::Stored));
         shell.end();
         let mut names = names_in(&folder);
         names.retain(|name| !name.contains(&program(PROGRAM).digest[..32]));
@@ -520,8 +667,7 @@ mod tests {
         std::fs::set_permissions(own(home.path()), mode).unwrap();
         let mut shell = Shell::run("sh", home.path(), &order(Some(home.path())));
         assert!(matches!(shell.answer(), Some(Answer::Need { .. })));
-        shell.input.write_all(PROGRAM).unwrap();
-        assert_eq!(shell.answer(), Some(Answer::Stored));
+        assert_eq!(shell.copy(), Some(Answer::Stored));
         assert_eq!(shell.end().1, Some(0));
         let made = std::fs::metadata(own(home.path())).unwrap();
         assert_eq!(made.permissions().mode() & 0o777, 0o700);
@@ -540,8 +686,7 @@ mod tests {
         let mut shell = Shell::run("sh", home.path(), &order(Some(home.path())));
         let answer = shell.answer();
         assert!(matches!(answer, Some(Answer::Need { .. })), "{answer:?}");
-        shell.input.write_all(PROGRAM).unwrap();
-        assert_eq!(shell.answer(), Some(Answer::Stored));
+        assert_eq!(shell.copy(), Some(Answer::Stored));
         shell.end();
         assert_eq!(std::fs::read(folder.join(&name)).unwrap(), PROGRAM);
     }
@@ -594,8 +739,7 @@ mod tests {
             let mut shell = Shell::run("sh", home.path(), &order(Some(&folder)));
             let mut answer = shell.answer();
             if matches!(answer, Some(Answer::Need { .. })) {
-                shell.input.write_all(PROGRAM).unwrap();
-                answer = shell.answer();
+                answer = shell.copy();
             }
             started += usize::from(matches!(answer, Some(Answer::Stored | Answer::Have)));
             let (output, status) = shell.end();
@@ -694,13 +838,22 @@ mod tests {
     fn answers_are_read_and_strangers_are_not() {
         assert_eq!(Answer::parse("have /f"), Some(Answer::Have));
         assert_eq!(
-            Answer::parse("need 2 /a b"),
+            Answer::parse("need 2 gzip quern /a b"),
             Some(Answer::Need {
                 index: 2,
+                form: Form::Gzip,
+                arch: "quern".into(),
                 folder: "/a b".into()
             })
         );
-        for bad in ["need", "need x /a", "", "hello"] {
+        for bad in [
+            "need",
+            "need x gzip quern /a",
+            "need 2 zip quern /a",
+            "need 2 gzip quern",
+            "",
+            "hello",
+        ] {
             assert_eq!(Answer::parse(bad), None);
         }
         assert_eq!(folder_word("~/a b"), "\"$HOME\"/'a b'");

@@ -271,21 +271,52 @@ fn start_error(text: &str) -> LaunchError {
     LaunchError::new(Stage::Start, text)
 }
 
-/// Raises the soft limit of open descriptors to the need of `hosts` sessions, at most to the hard
-/// limit, which the system sets.
-fn allow_descriptors(hosts: usize) {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    const PER_HOST: u64 = 6;
+/// Descriptors that the sessions of a fleet need, and the limits of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptors {
+    /// The least that they need.
+    pub needed: u64,
+    /// The limit before it was raised.
+    pub limit: u64,
+    /// The limit now.
+    pub now: u64,
+}
+
+impl Descriptors {
+    const PER_HOST: u64 = 4;
     const OTHERS: u64 = 256;
-    let wanted = (hosts as u64)
-        .saturating_mul(PER_HOST)
-        .saturating_add(OTHERS);
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < wanted
-    {
-        // If this fails, each host that gets no descriptor reports it.
-        setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).ok();
+
+    fn of(hosts: usize, limit: u64, now: u64) -> Descriptors {
+        let needed = (hosts as u64).saturating_mul(Self::PER_HOST);
+        Descriptors {
+            needed: needed.saturating_add(Self::OTHERS),
+            limit,
+            now,
+        }
     }
+
+    /// Most hosts for which they suffice.
+    pub fn most_hosts(&self) -> u64 {
+        self.now.saturating_sub(Self::OTHERS) / Self::PER_HOST
+    }
+}
+
+/// Raises the soft limit of open descriptors to the need of `hosts` sessions, at most to the hard
+/// limit, which the system sets. `None` if the limit is unknown.
+pub fn allow_descriptors(hosts: usize) -> Option<Descriptors> {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    /// More for each session, as long as it starts.
+    const TO_START: u64 = 2;
+    let (limit, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    let needed = Descriptors::of(hosts, limit, limit).needed;
+    let wanted = needed.saturating_add((hosts as u64).saturating_mul(TO_START));
+    let raised = wanted.min(hard).max(limit);
+    let is_raised = raised > limit && setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_ok();
+    Some(Descriptors::of(
+        hosts,
+        limit,
+        if is_raised { raised } else { limit },
+    ))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! and it changes without notice.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use crate::config::HostConfig;
 use crate::deploy::Order;
@@ -34,7 +33,7 @@ pub fn ssh_config(text: &str) -> String {
 /// The result of a session up to the magic word.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// Number of requests to write the executable.
+    /// Number of blocks to write: a count and the executable.
     pub writes: usize,
     /// Text printed before the magic word; `None` if that word did not arrive.
     pub noise: Option<String>,
@@ -50,16 +49,10 @@ pub struct Heard {
 
 /// Runs a session with a shell whose output arrives in pieces. The nonce is `NONCE`, the magic word `MAGIC`.
 pub fn dialogue<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Heard {
-    let bytes = Arc::new(b"program".to_vec());
-    let program = Program {
-        path: PathBuf::new(),
-        bytes: Arc::clone(&bytes),
-        digest: "d".repeat(64),
-        arch: "abacus".to_owned(),
-    };
+    let program = Program::new(PathBuf::new(), b"program".to_vec(), "abacus".to_owned());
     let mut order = Order::new(&program, &[], None);
     order.nonce = "NONCE".to_owned();
-    let mut dialogue = Dialogue::with_shell(&order, b"MAGIC", &bytes, "abacus");
+    let mut dialogue = Dialogue::with_shell(&order, b"MAGIC");
     let mut heard = Heard::default();
     for piece in pieces {
         match dialogue.take(piece) {

@@ -21,6 +21,7 @@ pub mod hosts;
 pub mod inside;
 pub mod join;
 
+mod agent;
 mod alone;
 mod attempt;
 mod auth;
@@ -48,6 +49,6 @@ mod settings;
 pub use deploy::FROM;
 pub use error::{LaunchError, Stage, steers};
 pub use event::{Event, Ticket};
-pub use fleet::{Fleet, start};
+pub use fleet::{Descriptors, Fleet, allow_descriptors, start};
 pub use program::{Program, ProgramError, digest_of, own_digest};
 pub use settings::{Ask, Deadlines, Family, Settings};

@@ -50,8 +50,7 @@ impl Plan {
         line: &Line,
         report: &mut Report,
     ) -> Outcome {
-        let Program { bytes, arch, .. } = &self.program;
-        let dialogue = Dialogue::with_shell(order, &self.settings.magic, bytes, arch);
+        let dialogue = Dialogue::with_shell(order, &self.settings.magic);
         let limits = Limits {
             answer,
             store: self.settings.deadlines.deploy,

@@ -81,7 +81,7 @@ fn is_encrypted(text: &str) -> bool {
 }
 
 /// Number of identities that an agent holds; `None` if it does not answer in time (2 s per read or
-/// write). libssh2's agent client waits without a limit, so it only gets agents that have answered
+/// write). libssh2's agent client waits without a limit, so it only asks agents that have answered
 /// here.
 pub(crate) fn agent_identities(socket: &Path) -> Option<usize> {
     const PATIENCE: Duration = Duration::from_secs(2);

@@ -73,6 +73,7 @@ fn check(
         source: "memory".to_owned(),
         sink: "memory".to_owned(),
         samples: None,
+        matrix: None,
         results: Measurement {
             keep_going: Some(100),
             ..results.clone()

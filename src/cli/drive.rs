@@ -22,8 +22,9 @@ use super::join;
 use super::joining::{Gathered, Joining};
 use super::journal::{EventStream, Identity, Journal};
 use super::live::LiveDocument;
+use super::matrix::Matrix;
 use super::process::{
-    end_at_signals, end_with, now_ms, own_program, random_digits, stand_by, surroundings, variable,
+    end_at_signals, end_with, now_ms, programs, random_digits, stand_by, surroundings, variable,
 };
 use super::progress::Progress;
 use super::report::{self, Kept};
@@ -49,6 +50,8 @@ pub(super) struct Output<'a> {
     pub launch: &'a Launch,
     /// File for what every link received, second by second.
     pub samples: Option<&'a Path>,
+    /// File for the rate of every link of every test.
+    pub matrix: Option<&'a Path>,
     /// Earlier run to compare with.
     pub baseline: Option<&'a Record>,
     /// True if only the readiness of the hosts is reported.
@@ -67,6 +70,7 @@ impl<'a> Output<'a> {
             folder: words.folder.as_deref(),
             launch,
             samples: None,
+            matrix: None,
             baseline: None,
             preflight: false,
             sion: None,
@@ -122,7 +126,8 @@ pub(super) fn drive(
         return join::run_of_step(launch, time);
     }
     if let Some(name) = &words.resume {
-        resume::go_on(&mut spec, name, folder).map_err(|error| refuse(&error))?;
+        let digests = programs(launch)?.digests();
+        resume::go_on(&mut spec, name, folder, &digests).map_err(|error| refuse(&error))?;
     }
     let output = Output {
         baseline: before.or(output.baseline),
@@ -178,7 +183,13 @@ fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
     }
     let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);
     let plan = output.plan.map(|plan| plan.path);
-    let own = [output.sion, output.samples, plan, output.folder];
+    let own = [
+        output.sion,
+        output.samples,
+        output.matrix,
+        plan,
+        output.folder,
+    ];
     let files = files.into_iter().chain(own);
     let name = |path: &Path| match path == Path::new("-") {
         true => "standard output".to_owned(),
@@ -240,9 +251,9 @@ fn measure(
         return Err(exit::NOT_WRITTEN);
     }
     let (program, stop, joining) = match gathered {
-        Some(all) => (own_program()?, all.stop, Some(all.joining)),
+        Some(all) => (programs(output.launch)?, all.stop, Some(all.joining)),
         None => {
-            let (program, stop) = stand_by()?;
+            let (program, stop) = stand_by(&spec.hosts, output.launch)?;
             let joining = Joining::open(output.launch, &spec.engine, &spec.hosts)?;
             (program, stop, joining)
         }
@@ -258,7 +269,7 @@ fn measure(
     let name = name.map(|name| name.to_string_lossy().into_owned());
     let token = token_of(name.as_deref(), &random_digits()?);
     let secret = random_digits()?;
-    let seal = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digest);
+    let seal = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digests());
     let identity = Identity {
         token: token.clone(),
         started_ms: now_ms(),
@@ -280,6 +291,8 @@ fn measure(
     let mut stream = stream.transpose().map_err(not_written)?;
     let samples = output.samples.map(Samples::create);
     let mut samples = samples.transpose().map_err(not_written)?;
+    let matrix = output.matrix.map(Matrix::create);
+    let mut matrix = matrix.transpose().map_err(not_written)?;
     let live = words.run_folder.as_deref();
     let mut live = live.map(|folder| LiveDocument::new(&folder.join(LIVE)));
     let mut options = spec.options;
@@ -306,6 +319,7 @@ fn measure(
     let files = [
         journal.as_mut().map(|one| one as &mut dyn Observer),
         samples.as_mut().map(|one| one as &mut dyn Observer),
+        matrix.as_mut().map(|one| one as &mut dyn Observer),
         live.as_mut().map(|one| one as &mut dyn Observer),
         stream.as_mut().map(|one| one as &mut dyn Observer),
     ];
@@ -322,7 +336,11 @@ fn measure(
         record.place = folder.clone().or(file);
     }
     progress.close_table();
-    let files = [journal.map(|one| one.file), samples.map(|one| one.file)];
+    let files = [
+        journal.map(|one| one.file),
+        samples.map(|one| one.file),
+        matrix.map(|one| one.file),
+    ];
     let failures = files.iter().flatten().filter_map(store::Growing::failure);
     Ok(Done {
         record,

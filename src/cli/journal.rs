@@ -105,7 +105,7 @@ impl<'a> Entry<'a> {
             RunEvent::Line { line, .. } => (Entry::Line(line), false),
             RunEvent::Rounded(round) => (Entry::MeasuredRound(round), true),
             RunEvent::Tabled(table) => (Entry::MeasuredTable(table), true),
-            RunEvent::Samples(_) | RunEvent::Held(_) => return None,
+            RunEvent::Samples(_) | RunEvent::Link { .. } | RunEvent::Held(_) => return None,
         })
     }
 }

@@ -135,7 +135,8 @@ impl Observer for LiveDocument {
             }
             // The next second writes the samples.
             RunEvent::Samples(samples) => return self.samples(samples),
-            RunEvent::Tested(_)
+            RunEvent::Link { .. }
+            | RunEvent::Tested(_)
             | RunEvent::Round(_)
             | RunEvent::Rounded(_)
             | RunEvent::Tabled(_)

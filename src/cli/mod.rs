@@ -14,6 +14,7 @@ mod latency;
 mod linktest;
 mod live;
 mod manual;
+mod matrix;
 mod mistakes;
 mod node;
 mod pdf;
@@ -44,6 +45,8 @@ use clap::FromArgMatches;
 use crate::exit;
 
 pub(crate) use args::{Arguments, Subcommand};
+
+pub use node::main as node_main;
 
 use mistakes::explain;
 use terminal::tell;

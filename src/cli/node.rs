@@ -1,8 +1,32 @@
 //! `pipebench node`: the launcher starts it on every host; users never do.
 
+use std::process::ExitCode;
+
 use crate::{exit, node};
 
-use super::terminal::fail;
+use super::terminal::{fail, tell};
+
+/// The line by which the launching side knows that `pipebench-node` is of its own build.
+pub(super) const BUILD: &str = concat!(
+    "pipebench-node ",
+    env!("CARGO_PKG_VERSION"),
+    " of commit ",
+    env!("PIPEBENCH_COMMIT"),
+    " by ",
+    env!("PIPEBENCH_COMPILER"),
+    "\n"
+);
+
+/// Runs `pipebench-node`, which travels to hosts instead of the whole executable.
+pub fn main() -> ExitCode {
+    let word = std::env::args().nth(1);
+    let code = match word.as_deref() {
+        Some("node") => serve(),
+        _ => Ok(tell(BUILD)),
+    };
+    let (Ok(code) | Err(code)) = code;
+    ExitCode::from(code)
+}
 
 /// Serves until the launching side ends it; returns the exit code.
 pub(super) fn serve() -> Result<u8, u8> {

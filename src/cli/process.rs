@@ -6,14 +6,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-use launcher::{Program, hosts};
+use launcher::Program;
+use launcher::hosts::{self, Host};
 use nix::sys::stat::{Mode, umask};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::plan::fit::Capacity;
 use crate::{controller, exit, sys};
 
-use super::terminal::fail;
+use super::args::Launch;
+use super::node::BUILD;
+use super::terminal::{complain, fail};
 
 /// A variable of this process's environment.
 pub(super) fn variable(name: &str) -> Option<String> {
@@ -84,6 +87,17 @@ pub(super) fn own_program() -> Result<Program, u8> {
     })
 }
 
+/// This process's executable, with those for hosts. The error is the exit code.
+pub(super) fn programs(launch: &Launch) -> Result<Program, u8> {
+    let program = own_program()?.with_node(BUILD.as_bytes());
+    match &launch.remote_binary {
+        Some(folder) => program
+            .with_others(folder)
+            .map_err(|error| fail(&format!("--remote-binary: {error}"), exit::USAGE)),
+        None => Ok(program),
+    }
+}
+
 /// Date for a run, in milliseconds since 1970.
 pub(super) fn now_ms() -> u64 {
     sys::clock::wall_ms()
@@ -138,7 +152,11 @@ pub(super) fn end_at_signals() {
     }
 }
 
-/// This process's executable, and the variable of [`listen`]. The error is the exit code.
-pub(super) fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
-    Ok((own_program()?, listen()?))
+/// The executables of a run, and the variable of [`listen`], once there is room for sessions to these hosts. The error is the exit code.
+pub(super) fn stand_by(hosts: &[Host], launch: &Launch) -> Result<(Program, Arc<AtomicUsize>), u8> {
+    match controller::make_room(hosts, launch.rsh.is_some()) {
+        Ok(raised) => raised.iter().for_each(|text| complain(text)),
+        Err(text) => return Err(fail(&text, exit::RESOURCE)),
+    }
+    Ok((programs(launch)?, listen()?))
 }

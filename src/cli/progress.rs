@@ -318,6 +318,7 @@ impl Observer for Progress<'_> {
             RunEvent::Line { imb, table, line } => self.line(imb, table, line),
             RunEvent::Held(at) => self.terminal.held(at.name()),
             RunEvent::Samples(_)
+            | RunEvent::Link { .. }
             | RunEvent::Tested(_)
             | RunEvent::Rounded(_)
             | RunEvent::Tabled(_) => {}

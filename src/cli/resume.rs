@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use launcher::Program;
 use serde::Deserialize;
 
 use crate::controller;
@@ -49,16 +48,19 @@ struct Earlier {
 }
 
 /// Makes a request begin after the last whole part of a run. Fails if the run does not match the spec.
-pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(), String> {
+pub(super) fn go_on(
+    spec: &mut RunSpec,
+    name: &str,
+    folder: &Path,
+    digests: &str,
+) -> Result<(), String> {
     let earlier = read(name, folder)?;
     let run = earlier.name;
     if earlier.whole {
         return Err(format!("{run} is complete: there is nothing to resume"));
     }
     let cannot = |why: &str| format!("cannot resume {run}: {why}");
-    let program =
-        Program::current().map_err(|error| format!("cannot read this executable: {error}"))?;
-    let now = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digest);
+    let now = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), digests);
     let then = earlier.seal.ok_or_else(|| cannot("it has no seal"))?;
     if let Some((then, now)) = seal::difference(&then, &now) {
         return Err(cannot(&format!(

@@ -160,7 +160,7 @@ fn prepare(
         }
     };
     // The files of the first run stay unchanged, and this run is compared with it.
-    arguments.samples = None;
+    (arguments.samples, arguments.matrix) = (None, None);
     arguments
         .results
         .baseline

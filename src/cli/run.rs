@@ -20,6 +20,7 @@ pub(super) fn run(arguments: &PlainArguments) -> Result<u8, u8> {
 pub(super) fn output_of(arguments: &PlainArguments) -> Output<'_> {
     Output {
         samples: arguments.samples.as_deref(),
+        matrix: arguments.matrix.as_deref(),
         ..Output::of(&arguments.results, &arguments.launch)
     }
 }

@@ -78,7 +78,7 @@ impl Destination {
 
     /// Starts the visit. The error is the exit code.
     pub(super) fn visit(&self, launch: &Launch) -> Result<Visiting, u8> {
-        let (program, stop) = process::stand_by()?;
+        let (program, stop) = process::stand_by(&self.hosts, launch)?;
         let mut settings = resolve::settings(launch, &self.plan, &self.engine, &stop);
         let joining = Joining::open(launch, &self.engine, &self.hosts)?;
         if let Some(joining) = &joining {

@@ -20,13 +20,8 @@ pub(super) fn choose(
     rails: usize,
     seen: &[SeenHost<'_>],
 ) -> Result<Vec<Vec<DataPort>>, Trouble> {
-    let one_host = seen
-        .iter()
-        .all(|host| host.facts.identity == seen[0].facts.identity);
-    let remote = seen
-        .iter()
-        .find(|host| !host.local)
-        .and_then(|host| host.session);
+    let one_host = is_one_host(seen);
+    let remote = remote_of(seen);
     let mut all = Vec::new();
     let mut without: Vec<(&str, String)> = Vec::new();
     for (node, host) in nodes.iter().zip(seen) {
@@ -50,6 +45,66 @@ pub(super) fn choose(
     check(nodes, &all, one_host)?;
     check_twice(nodes, &all, seen)?;
     Ok(all)
+}
+
+/// Notice for nodes whose data addresses are only the first of several: another interface can be meant.
+pub(super) fn guessed(
+    nodes: &[NodeSpec],
+    wanted: &DataNetwork,
+    seen: &[SeenHost<'_>],
+) -> Option<String> {
+    let is_named = !wanted.networks.is_empty() || !wanted.interfaces.is_empty();
+    if is_named || is_one_host(seen) {
+        return None;
+    }
+    let remote = remote_of(seen);
+    let has_several = |host: &SeenHost<'_>| {
+        let fits =
+            |(address, _): &(IpAddr, u8)| is_candidate(wanted, *address) && !is_link_local(address);
+        let interfaces = host.facts.interfaces.iter();
+        interfaces
+            .filter(|one| one.addresses.iter().any(fits))
+            .count()
+            > 1
+    };
+    let all = nodes.iter().zip(seen).filter(|(node, host)| {
+        let is_known = !node.data.is_empty() || session_of(wanted, host, remote).is_some();
+        !is_known && has_several(host)
+    });
+    let labels: Vec<String> = all.map(|(node, _)| node.label.clone()).collect();
+    (!labels.is_empty()).then(|| {
+        format!(
+            "{}: data addresses are a guess, those of the first of several interfaces (name the right one with --data-network)",
+            launcher::hosts::fold(&labels)
+        )
+    })
+}
+
+fn is_one_host(seen: &[SeenHost<'_>]) -> bool {
+    let mut all = seen.iter();
+    all.all(|host| host.facts.identity == seen[0].facts.identity)
+}
+
+/// Address of a host other than this machine.
+fn remote_of(seen: &[SeenHost<'_>]) -> Option<IpAddr> {
+    seen.iter().find(|host| !host.local)?.session
+}
+
+/// Address at which the session arrived, or on this machine the address towards the others, if it can carry data.
+fn session_of(wanted: &DataNetwork, host: &SeenHost<'_>, remote: Option<IpAddr>) -> Option<IpAddr> {
+    let session = if host.local {
+        remote.and_then(|peer| socket::source_towards(peer).ok())
+    } else {
+        host.session
+    };
+    session.filter(|address| {
+        wanted.family.admits(*address) && interface_of(host.facts, *address).is_some()
+    })
+}
+
+/// True if an address can carry data when no other is known.
+fn is_candidate(wanted: &DataNetwork, address: IpAddr) -> bool {
+    !address.is_loopback() && wanted.family.admits(address)
 }
 
 /// Failure for a node without a usable address.
@@ -161,21 +216,8 @@ fn address_of(
             Family::Any | Family::V4 => std::net::Ipv4Addr::LOCALHOST.into(),
         });
     }
-    let session = if host.local {
-        remote.and_then(|peer| socket::source_towards(peer).ok())
-    } else {
-        host.session
-    };
-    let usable = |address: &IpAddr| {
-        wanted.family.admits(*address) && interface_of(host.facts, *address).is_some()
-    };
-    session
-        .filter(usable)
-        .or_else(|| {
-            find(host.facts, |_, address| {
-                !address.is_loopback() && wanted.family.admits(address)
-            })
-        })
+    session_of(wanted, host, remote)
+        .or_else(|| find(host.facts, |_, address| is_candidate(wanted, address)))
         .ok_or_else(|| {
             format!(
                 "no address for data ({}; name one with --data-network)",
@@ -194,7 +236,11 @@ fn find(facts: &HostFacts, fits: impl Fn(&Interface, IpAddr) -> bool) -> Option<
     });
     all.filter(|(interface, address)| fits(interface, *address))
         .map(|(_, address)| address)
-        .min_by_key(|address| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()))
+        .min_by_key(is_link_local)
+}
+
+fn is_link_local(address: &IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 fn interface_of(facts: &HostFacts, address: IpAddr) -> Option<&Interface> {
@@ -338,6 +384,33 @@ mod tests {
                 .collect()),
             Err(trouble) => Err(format!("{}: {}", trouble.node, trouble.text())),
         }
+    }
+
+    /// Symptom: over srun and kubectl, data went over docker0 or the management network, and nothing said that it was a guess.
+    #[test]
+    fn an_address_that_is_the_first_of_several_is_said_to_be_a_guess() {
+        let one = facts("a", &[("eth0", "10.0.0.1")]);
+        let two = facts("b", &[("docker0", "172.17.0.1"), ("eth0", "10.0.0.2")]);
+        let nodes = [node("n1"), node("n2")];
+        let said = |network: DataNetwork, session: Option<&str>| {
+            let session = session.map(|address| address.parse().unwrap());
+            let seen = [&one, &two].map(|facts| SeenHost {
+                facts,
+                session,
+                local: false,
+            });
+            guessed(&nodes, &network, &seen)
+        };
+        let text = said(DataNetwork::default(), None).unwrap();
+        assert!(text.starts_with("n2: data addresses are a guess"), "{text}");
+        // The session did not arrive at an interface of either host, as with an address that is translated.
+        assert_eq!(said(DataNetwork::default(), Some("192.0.2.1")), Some(text));
+        assert_eq!(said(DataNetwork::default(), Some("10.0.0.2")), None);
+        let by_name = DataNetwork {
+            interfaces: vec!["eth0".into()],
+            ..DataNetwork::default()
+        };
+        assert_eq!(said(by_name, None), None);
     }
 
     #[test]

@@ -4,28 +4,32 @@
 use std::collections::HashMap;
 
 use crate::plan::lanes::{self, Lane};
-use crate::plan::{Bound, RunPlan, Test, kind_of};
+use crate::plan::{RunPlan, Test, kind_of, size};
 use crate::record::TcpInfo;
 use crate::record::{
-    ClockRecord, Conservation, Edge, EndCount, EndReport, EndRole, HeldBy, HostRecord, LinkRecord,
-    NodeRecord, NodeReport, RoleCpu, TestRecord, Waits,
+    ClockRecord, Conservation, Edge, EndReport, EndRole, EndSum, HeldBy, HostRecord, LinkRecord,
+    NodeRecord, NodeReport, RoleCpu, SenderSum, TestRecord, Waits,
 };
 use crate::stats::bottleneck::{self, Shares};
+use crate::stats::ends;
 use crate::stats::offset::Offset;
 use crate::sys::usage::{self, CoreTime};
 
 use crate::units::{add, gbit_per_s, sum};
 
 mod interfaces;
+mod sums;
 
-use interfaces::{passed, wires};
+use interfaces::{Loads, passed};
+use sums::Sums;
 
+use super::events::RunEvent;
 use super::run_state::RunState;
 use super::sessions::Sessions;
 
 /// Builds the record of a test from the reports of the nodes. `None` if the user has asked for the end, and it takes long.
 pub(super) fn test(
-    run: &RunState<'_>,
+    run: &mut RunState<'_>,
     number: usize,
     before: &[Offset],
     after: &[Offset],
@@ -34,10 +38,23 @@ pub(super) fn test(
     let reports: Vec<Option<&NodeReport>> = (0..plan.nodes.len())
         .map(|node| sessions.test(node).report.as_ref())
         .collect();
-    let is_lost = |node| sessions.is_lost(node);
-    let is_over = run.conditions.patience();
-    let offsets = [before, after];
-    let mut record = from_reports(plan, number, hosts, &reports, &is_lost, offsets, &is_over)?;
+    let observer = &mut *run.observer;
+    let nodes = Nodes {
+        plan,
+        hosts,
+        reports: &reports,
+        is_lost: &|node| sessions.is_lost(node),
+    };
+    let keeps_links = size::keeps_links(&plan.tests()[number], plan.nodes.len());
+    let mut tell = |link: &LinkRecord, gbit_per_s: f64| {
+        observer.see(RunEvent::Link {
+            test: number,
+            link,
+            gbit_per_s,
+        });
+    };
+    let (offsets, is_over) = ([before, after], run.conditions.patience());
+    let mut record = nodes.record(number, offsets, keeps_links, &is_over, &mut tell)?;
     record.set_up_ns = sessions.set_up_ns();
     record.clocks = clocks(sessions, before, after);
     sessions.pulse.note(&mut record);
@@ -52,47 +69,103 @@ pub fn from_reports(
     hosts: &[HostRecord],
     reports: &[Option<&NodeReport>],
     is_lost: &dyn Fn(usize) -> bool,
-    [before, after]: [&[Offset]; 2],
+    offsets: [&[Offset]; 2],
     is_over: &dyn Fn() -> bool,
 ) -> Option<TestRecord> {
-    let test = &plan.tests()[number];
-    let views: Vec<Option<View<'_>>> = reports.iter().map(|report| report.map(View::new)).collect();
-    let rate_of = test.rates();
-    let mut links: Vec<LinkRecord> = Vec::new();
-    for lane in lanes::all(test, plan.nodes.len()) {
-        if is_over() {
-            return None;
+    let keeps_links = size::keeps_links(&plan.tests()[number], plan.nodes.len());
+    let nodes = Nodes {
+        plan,
+        hosts,
+        reports,
+        is_lost,
+    };
+    nodes.record(number, offsets, keeps_links, is_over, &mut |_, _| {})
+}
+
+/// Everything that the record of a test is made of.
+struct Nodes<'a> {
+    plan: &'a RunPlan,
+    hosts: &'a [HostRecord],
+    reports: &'a [Option<&'a NodeReport>],
+    is_lost: &'a dyn Fn(usize) -> bool,
+}
+
+impl Nodes<'_> {
+    /// Joins the ends of one link after the other: with many links neither all of them nor their ends are in memory twice.
+    fn record(
+        &self,
+        number: usize,
+        [before, after]: [&[Offset]; 2],
+        keeps_links: bool,
+        is_over: &dyn Fn() -> bool,
+        tell: &mut dyn FnMut(&LinkRecord, f64),
+    ) -> Option<TestRecord> {
+        let Self {
+            plan,
+            hosts,
+            reports,
+            is_lost,
+        } = *self;
+        let (test, nodes) = (&plan.tests()[number], plan.nodes.len());
+        let views = reports.iter();
+        let views = views.map(|report| report.map(|one| View::new(one, test)));
+        let views: Vec<Option<View<'_>>> = views.collect();
+        let timed = test.bound.times_ns();
+        let mut reported = reports.iter().enumerate();
+        let complete = reported
+            .all(|(node, report)| is_lost(node) || report.is_some_and(|report| report.complete));
+        let of_view = |view: &Option<View<'_>>| view.as_ref().map(node_record);
+        let mut record = TestRecord {
+            test: number,
+            complete,
+            set_up_ns: None,
+            window_ns: timed.map(|(_, window_ns)| window_ns),
+            skew_ns: timed.and_then(|_| skew(reports, before, after)),
+            span_ns: span(reports, after),
+            nodes: views.iter().map(of_view).collect(),
+            conservation: Conservation::default(),
+            wires: Vec::new(),
+            links: Vec::new(),
+            sums: None,
+            steady_from_s: None,
+            stretch_s: 1,
+            seconds: Vec::new(),
+            worst_links: Vec::new(),
+            clocks: Vec::new(),
+        };
+        let rate_of = test.rates();
+        let mut loads = Loads::new(test, hosts);
+        let mut sums: Option<Sums<'_>> = None;
+        for boundary in 0..test.phases - 1 {
+            let lanes = lanes::of_boundary(test, nodes, boundary);
+            if !keeps_links && sums.is_none() {
+                sums = Some(Sums::new(plan, test, hosts, &lanes));
+            }
+            for lane in lanes {
+                if is_over() {
+                    return None;
+                }
+                let ends = Ends::of(&views, &lane);
+                let link = ends.link(test, crosses(hosts, &lane), rate_of(&lane), lane);
+                ends.add_to(&mut record.nodes, &link);
+                check_bytes(plan, test, &views, is_lost, &link, &mut record.conservation);
+                loads.add(&link);
+                let is_whole = views[lane.from].is_some() && views[lane.to].is_some();
+                let rate = record.rate_of(&link);
+                tell(&link, rate);
+                match &mut sums {
+                    Some(sums) => sums.add(link, rate, is_whole),
+                    None => record.links.push(link),
+                }
+            }
         }
-        links.push(link(test, hosts, &views, &rate_of, lane));
+        let run_ns = record.span_ns.unwrap_or(0);
+        record.wires = loads.compare(plan, reports, run_ns);
+        if let Some(sums) = sums {
+            sums.note(&mut record);
+        }
+        Some(record)
     }
-    let of_node = |view: &Option<View<'_>>| view.as_ref().map(node_record);
-    let mut nodes: Vec<Option<NodeRecord>> = views.iter().map(of_node).collect();
-    for link in &links {
-        add_link(&mut nodes, &views, link);
-    }
-    let timed = test.bound.times_ns();
-    let span_ns = span(reports, after);
-    let run_ns = span_ns.unwrap_or(0);
-    Some(TestRecord {
-        test: number,
-        complete: reports
-            .iter()
-            .enumerate()
-            .all(|(node, report)| is_lost(node) || report.is_some_and(|report| report.complete)),
-        set_up_ns: None,
-        window_ns: timed.map(|(_, window_ns)| window_ns),
-        skew_ns: timed.and_then(|_| skew(reports, before, after)),
-        span_ns,
-        nodes,
-        conservation: conservation(plan, test, &links, &views, is_lost),
-        wires: wires(plan, test, hosts, reports, &links, run_ns),
-        links,
-        steady_from_s: None,
-        stretch_s: 1,
-        seconds: Vec::new(),
-        worst_links: Vec::new(),
-        clocks: Vec::new(),
-    })
 }
 
 fn clocks(sessions: &Sessions, before: &[Offset], after: &[Offset]) -> Vec<ClockRecord> {
@@ -107,31 +180,56 @@ fn clocks(sessions: &Sessions, before: &[Offset], after: &[Offset]) -> Vec<Clock
     .collect()
 }
 
-/// Most turns on a processor, per second, of a process that waited for them nearly all the time.
-const FEW_TURNS_PER_S: u64 = 5;
-
-/// A report with an index of its link ends by place.
+/// A report whose link ends are found by place.
 struct View<'report> {
     report: &'report NodeReport,
+    /// Number of boundaries.
+    boundaries: usize,
+    /// The run has a window.
+    timed: bool,
+    /// Places of the ends in a report that has each; of sums, the place follows from boundary and slot.
     places: HashMap<(bool, usize, usize), usize>,
 }
 
+/// The kernel's accounts of a link at the start and end of the interval.
+type Accounts = Option<(TcpInfo, TcpInfo)>;
+
 impl<'report> View<'report> {
-    fn new(report: &'report NodeReport) -> Self {
+    fn new(report: &'report NodeReport, test: &Test) -> Self {
         let place = |end: &EndReport| (end.role == EndRole::Sender, end.boundary, end.slot);
-        let places = report
-            .ends
-            .iter()
-            .enumerate()
-            .map(|(index, end)| (place(end), index))
-            .collect();
-        Self { report, places }
+        let ends = report.ends.iter().enumerate();
+        Self {
+            report,
+            boundaries: test.phases - 1,
+            timed: test.bound.times_ns().is_some(),
+            places: ends.map(|(index, end)| (place(end), index)).collect(),
+        }
     }
 
-    fn index(&self, role: EndRole, boundary: usize, slot: usize) -> Option<usize> {
-        self.places
-            .get(&(role == EndRole::Sender, boundary, slot))
-            .copied()
+    fn sender(&self, boundary: usize, slot: usize) -> Option<(SenderSum, Accounts)> {
+        if let Some(index) = self.places.get(&(true, boundary, slot)) {
+            let accounts = ends::accounts(&self.report.ends[*index], self.timed);
+            return Some((ends::sender(self.report, *index, self.timed), accounts));
+        }
+        let sender = *self.sum_of(&self.report.senders, boundary, slot)?;
+        let since_zero = |tcp| (TcpInfo::default(), tcp);
+        Some((sender, sender.tcp.map(since_zero)))
+    }
+
+    fn receiver(&self, boundary: usize, slot: usize) -> Option<EndSum> {
+        match self.places.get(&(false, boundary, slot)) {
+            Some(index) => Some(ends::receiver(self.report, *index)),
+            None => {
+                let sum = self.sum_of(&self.report.receivers, boundary, slot);
+                sum.copied()
+            }
+        }
+    }
+
+    /// A node has as many slots at each boundary.
+    fn sum_of<'a, T>(&self, sums: &'a [T], boundary: usize, slot: usize) -> Option<&'a T> {
+        let slots = sums.len() / self.boundaries;
+        (slot < slots).then(|| sums.get(boundary * slots + slot))?
     }
 
     /// First and last reading of the interval, if both were taken.
@@ -144,122 +242,106 @@ impl<'report> View<'report> {
             last.at_ns().saturating_sub(first.at_ns())
         })
     }
-
-    /// Counts of an end within the interval, with the length of its interval in `at_ns`.
-    fn counted(&self, index: usize) -> EndCount {
-        let Some((first, last)) = self.edges() else {
-            return EndCount::default();
-        };
-        let (Some(first), Some(last)) = (first.ends.get(index), last.ends.get(index)) else {
-            return EndCount::default();
-        };
-        let at_ns = last.at_ns.saturating_sub(first.at_ns);
-        let cpu_ns = last.cpu_ns.saturating_sub(first.cpu_ns);
-        // The kernel counts a whole wait when it ends. A wait that began before the first reading counts here only from that
-        // reading on. A wait that lasts through the last reading is not counted yet. A process that is ready at both readings
-        // by chance had many turns between them.
-        let turns = last.turns.saturating_sub(first.turns);
-        let few_turns =
-            turns.saturating_mul(1_000_000_000) <= FEW_TURNS_PER_S.saturating_mul(at_ns);
-        let starved = first.is_ready && last.is_ready && few_turns;
-        let waited = match starved {
-            true => at_ns.saturating_sub(cpu_ns),
-            false => last.run_delay_ns.saturating_sub(first.run_delay_ns),
-        };
-        // Bytes unread in the socket when the window begins arrived before it. Bytes unread when it ends arrived within it.
-        let unread = |edge: usize| {
-            let end = &self.report.ends[index];
-            let account = end.tcp[edge].filter(|_| end.role == EndRole::Receiver);
-            account.map_or(0, |tcp| tcp.unread_bytes)
-        };
-        let came_by = |count: &EndCount, edge| count.bytes.saturating_add(unread(edge));
-        EndCount {
-            at_ns,
-            bytes: came_by(last, 1).saturating_sub(came_by(first, 0)),
-            activity_ns: [0, 1, 2, 3]
-                .map(|at: usize| last.activity_ns[at].saturating_sub(first.activity_ns[at])),
-            cpu_ns,
-            run_delay_ns: waited.min(at_ns),
-            turns,
-            is_ready: last.is_ready,
-        }
-    }
 }
 
-fn link(
-    test: &Test,
-    hosts: &[HostRecord],
-    views: &[Option<View<'_>>],
-    rate_of: &dyn Fn(&Lane) -> Option<u64>,
-    lane: Lane,
-) -> LinkRecord {
-    let find = |node: usize, role, slot| {
-        let view = views[node].as_ref()?;
-        let index = view.index(role, lane.boundary, slot)?;
-        Some((&view.report.ends[index], view.counted(index)))
-    };
-    let (sender, sent) = find(lane.from, EndRole::Sender, lane.from_slot).unzip();
-    let (receiver, got) = find(lane.to, EndRole::Receiver, lane.to_slot).unzip();
-    let (sent, got) = (sent.unwrap_or_default(), got.unwrap_or_default());
-    let waits = Waits {
-        waiting_for_block_ns: sent.activity_ns[1],
-        in_write_ns: sent.activity_ns[2],
-        pacing_ns: sent.activity_ns[3],
-        in_read_ns: got.activity_ns[2],
-        waiting_for_slot_ns: got.activity_ns[1],
-    };
-    let tcp = sender.and_then(|end| {
-        let at_end = end.tcp[1].or(end.tcp[2])?;
-        // A window without TCP statistics at its start has no result. A volume run starts with the link, at zero.
-        let at_start = match test.bound {
-            Bound::Time { .. } => end.tcp[0]?,
-            Bound::Volume { .. } | Bound::Files => TcpInfo::default(),
+/// Both ends of a link, as far as they were reported.
+struct Ends {
+    sender: Option<SenderSum>,
+    receiver: Option<EndSum>,
+    tcp: Accounts,
+}
+
+impl Ends {
+    fn of(views: &[Option<View<'_>>], lane: &Lane) -> Self {
+        let view = |node: usize| views[node].as_ref();
+        let sender = view(lane.from).and_then(|view| view.sender(lane.boundary, lane.from_slot));
+        let (sender, tcp) = sender.unzip();
+        Self {
+            sender,
+            tcp: tcp.flatten(),
+            receiver: view(lane.to).and_then(|view| view.receiver(lane.boundary, lane.to_slot)),
+        }
+    }
+
+    fn link(&self, test: &Test, crosses: bool, rate_limit: Option<u64>, lane: Lane) -> LinkRecord {
+        let (sender, got) = (
+            self.sender.unwrap_or_default(),
+            self.receiver.unwrap_or_default(),
+        );
+        let (sent, tcp) = (sender.end, self.tcp);
+        let waits = Waits {
+            waiting_for_block_ns: sent.waiting_ns,
+            in_write_ns: sent.moving_ns,
+            pacing_ns: sender.pacing_ns,
+            in_read_ns: got.moving_ns,
+            waiting_for_slot_ns: got.waiting_ns,
         };
-        Some((at_start, at_end))
-    });
-    let (interval_ns, interval_bytes) = (got.at_ns, got.bytes);
-    let sender_interval_ns = sent.at_ns;
-    let share = |ns: u64, of: u64| ns as f64 / of.max(1) as f64;
-    let passed_us = |of: fn(&TcpInfo) -> u64| {
-        tcp.map(|(first, last)| {
-            share(
-                of(&last).saturating_sub(of(&first)).saturating_mul(1000),
-                sender_interval_ns,
-            )
-        })
-    };
-    let shares = Shares {
-        waiting_for_block: share(waits.waiting_for_block_ns, sender_interval_ns),
-        pacing: share(waits.pacing_ns, sender_interval_ns),
-        waiting_for_slot: share(waits.waiting_for_slot_ns, interval_ns),
-        window_limited: passed_us(|info| info.window_limited_us).unwrap_or(0.0),
-        busy: passed_us(|info| info.busy_us).filter(|busy| *busy > 0.0),
-        of_rate_limit: rate_of(&lane)
-            .map(|limit| gbit_per_s(interval_bytes, interval_ns) * 1e9 / limit as f64),
-    };
-    let kind = kind_of(test.transport, &lane);
-    let told = !kind.has_tcp_info() || tcp.is_some();
-    let measured = interval_ns > 0 && sender_interval_ns > 0 && told;
-    LinkRecord {
-        lane,
-        kind,
-        crosses_switch: crosses(hosts, &lane),
-        sent_bytes: sender.map_or(0, |end| end.bytes),
-        received_bytes: receiver.map_or(0, |end| end.bytes),
-        interval_bytes,
-        interval_ns,
-        sender_interval_ns,
-        blocks: sender.map_or(0, |end| end.blocks),
-        waits,
-        held_by: if measured {
-            bottleneck::classify(&shares)
-        } else {
-            HeldBy::Unknown
-        },
-        tcp,
-        retransmitted_bytes: sender
-            .and_then(|end| end.tcp[2])
-            .map_or(0, |info| info.retransmitted_bytes),
+        let (interval_ns, interval_bytes) = (got.interval_ns, got.interval_bytes);
+        let sender_interval_ns = sent.interval_ns;
+        let share = |ns: u64, of: u64| ns as f64 / of.max(1) as f64;
+        let passed_us = |of: fn(&TcpInfo) -> u64| {
+            tcp.map(|(first, last)| {
+                share(
+                    of(&last).saturating_sub(of(&first)).saturating_mul(1000),
+                    sender_interval_ns,
+                )
+            })
+        };
+        let shares = Shares {
+            waiting_for_block: share(waits.waiting_for_block_ns, sender_interval_ns),
+            pacing: share(waits.pacing_ns, sender_interval_ns),
+            waiting_for_slot: share(waits.waiting_for_slot_ns, interval_ns),
+            window_limited: passed_us(|info| info.window_limited_us).unwrap_or(0.0),
+            busy: passed_us(|info| info.busy_us).filter(|busy| *busy > 0.0),
+            of_rate_limit: rate_limit
+                .map(|limit| gbit_per_s(interval_bytes, interval_ns) * 1e9 / limit as f64),
+        };
+        let kind = kind_of(test.transport, &lane);
+        let told = !kind.has_tcp_info() || tcp.is_some();
+        let measured = interval_ns > 0 && sender_interval_ns > 0 && told;
+        LinkRecord {
+            lane,
+            kind,
+            crosses_switch: crosses,
+            sent_bytes: sent.bytes,
+            received_bytes: got.bytes,
+            interval_bytes,
+            interval_ns,
+            sender_interval_ns,
+            blocks: sent.blocks,
+            waits,
+            held_by: if measured {
+                bottleneck::classify(&shares)
+            } else {
+                HeldBy::Unknown
+            },
+            tcp,
+            retransmitted_bytes: sender.retransmitted_bytes,
+        }
+    }
+
+    /// Adds the link to the results of the nodes at its ends. A search of all links for each node would take hours with a thousand nodes.
+    fn add_to(&self, nodes: &mut [Option<NodeRecord>], link: &LinkRecord) {
+        let lane = &link.lane;
+        if let Some(record) = &mut nodes[lane.from] {
+            let sent = self.sender.unwrap_or_default().end;
+            if link.crosses_switch {
+                add(&mut record.retransmits, link.retransmits());
+                add(&mut record.sent_bytes, sent.interval_bytes);
+            }
+            add(&mut record.cpu.senders_ns, sent.cpu_ns);
+            add(&mut record.run_delay_ns, sent.run_delay_ns);
+        }
+        if let Some(record) = &mut nodes[lane.to] {
+            let got = self.receiver.unwrap_or_default();
+            add(&mut record.cpu.receivers_ns, got.cpu_ns);
+            add(&mut record.run_delay_ns, got.run_delay_ns);
+            let received = match link.crosses_switch {
+                true => &mut record.received_bytes,
+                false => &mut record.same_host_bytes,
+            };
+            add(received, link.interval_bytes);
+        }
     }
 }
 
@@ -293,35 +375,6 @@ fn node_record(view: &View<'_>) -> NodeRecord {
         record.serving_core = usage::busiest_serving(&before, &after, &seen);
     }
     record
-}
-
-/// Adds a link to the results of the nodes at its ends. A search of all links for each node would take hours with a thousand nodes.
-fn add_link(nodes: &mut [Option<NodeRecord>], views: &[Option<View<'_>>], link: &LinkRecord) {
-    let lane = &link.lane;
-    let counted = |node: usize, role, slot| {
-        let view = views[node].as_ref()?;
-        let index = view.index(role, lane.boundary, slot)?;
-        Some(view.counted(index))
-    };
-    if let Some(record) = &mut nodes[lane.from] {
-        let sent = counted(lane.from, EndRole::Sender, lane.from_slot).unwrap_or_default();
-        if link.crosses_switch {
-            add(&mut record.retransmits, link.retransmits());
-            add(&mut record.sent_bytes, sent.bytes);
-        }
-        add(&mut record.cpu.senders_ns, sent.cpu_ns);
-        add(&mut record.run_delay_ns, sent.run_delay_ns);
-    }
-    if let Some(record) = &mut nodes[lane.to] {
-        let got = counted(lane.to, EndRole::Receiver, lane.to_slot).unwrap_or_default();
-        add(&mut record.cpu.receivers_ns, got.cpu_ns);
-        add(&mut record.run_delay_ns, got.run_delay_ns);
-        let received = match link.crosses_switch {
-            true => &mut record.received_bytes,
-            false => &mut record.same_host_bytes,
-        };
-        add(received, link.interval_bytes);
-    }
 }
 
 /// True if a lane goes from one host to another.
@@ -386,53 +439,46 @@ fn span(reports: &[Option<&NodeReport>], offsets: &[Offset]) -> Option<u64> {
     last.checked_sub(first)
 }
 
-/// Checks that bytes sent, received and relayed agree on every link, over the whole run.
-fn conservation(
+/// Checks that bytes sent, received and relayed agree on a link, over the whole run.
+fn check_bytes(
     plan: &RunPlan,
     test: &Test,
-    links: &[LinkRecord],
     views: &[Option<View<'_>>],
     is_lost: &dyn Fn(usize) -> bool,
-) -> Conservation {
+    link: &LinkRecord,
+    result: &mut Conservation,
+) {
     const LISTED: usize = 20;
-    let mut result = Conservation {
-        agreeing: 0,
-        unchecked: 0,
-        links: links.len(),
-        faults: Vec::new(),
-    };
-    for link in links {
-        let lane = &link.lane;
-        if is_lost(lane.from) || is_lost(lane.to) {
-            result.unchecked += 1;
-            continue;
-        }
-        let relayed = (lane.boundary + 2 < test.phases).then(|| {
-            let view = views[lane.to].as_ref()?;
-            let index = view.index(EndRole::Sender, lane.boundary + 1, lane.to_slot)?;
-            Some(view.report.ends[index].bytes)
-        });
-        let (sent, received) = (link.sent_bytes, link.received_bytes);
-        let fault = match relayed {
-            _ if sent != received => format!("{sent} bytes sent, {received} received"),
-            Some(relayed) if relayed != Some(received) => {
-                let relayed = relayed.unwrap_or(0);
-                format!("{received} bytes received, {relayed} relayed")
-            }
-            _ => {
-                result.agreeing += 1;
-                continue;
-            }
-        };
-        if result.faults.len() < LISTED {
-            let label = |node: usize| plan.nodes[node].label.as_str();
-            let (from, to, phase) = (label(lane.from), label(lane.to), lane.boundary);
-            let next = phase + 1;
-            let fault = format!("{from}->{to} phase {phase}->{next}: {fault}");
-            result.faults.push(fault);
-        }
+    let lane = &link.lane;
+    result.links += 1;
+    if is_lost(lane.from) || is_lost(lane.to) {
+        result.unchecked += 1;
+        return;
     }
-    result
+    let relayed = (lane.boundary + 2 < test.phases).then(|| {
+        let view = views[lane.to].as_ref()?;
+        let (sender, _) = view.sender(lane.boundary + 1, lane.to_slot)?;
+        Some(sender.end.bytes)
+    });
+    let (sent, received) = (link.sent_bytes, link.received_bytes);
+    let fault = match relayed {
+        _ if sent != received => format!("{sent} bytes sent, {received} received"),
+        Some(relayed) if relayed != Some(received) => {
+            let relayed = relayed.unwrap_or(0);
+            format!("{received} bytes received, {relayed} relayed")
+        }
+        _ => {
+            result.agreeing += 1;
+            return;
+        }
+    };
+    if result.faults.len() < LISTED {
+        let label = |node: usize| plan.nodes[node].label.as_str();
+        let (from, to, phase) = (label(lane.from), label(lane.to), lane.boundary);
+        let next = phase + 1;
+        let fault = format!("{from}->{to} phase {phase}->{next}: {fault}");
+        result.faults.push(fault);
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use crate::plan::imb::{Imb, Table};
 use crate::plan::linktest::Linktest;
 use crate::plan::{RunPlan, Test};
 use crate::record::{
-    HostRecord, LineRecord, PairTime, RoundProgress, RoundRecord, Second, TableRecord, TestRecord,
+    HostRecord, LineRecord, LinkRecord, PairTime, RoundProgress, RoundRecord, Second, TableRecord,
+    TestRecord,
 };
 
 use super::pulse::LinkSample;
@@ -45,6 +46,15 @@ pub(crate) enum RunEvent<'a> {
     },
     /// Payload that every link received in one second, if samples are wanted.
     Samples(&'a [LinkSample]),
+    /// Both ends of a link of a test were joined. A test without a record has fewer of them than links.
+    Link {
+        /// Index of the test.
+        test: usize,
+        /// The link.
+        link: &'a LinkRecord,
+        /// Its payload rate.
+        gbit_per_s: f64,
+    },
     /// A pipeline test has ended.
     Tested(&'a TestRecord),
     /// All links of a round were measured, and what belongs to it.

@@ -156,7 +156,7 @@ fn at(before: &Progress, now: &Progress, instant_ns: u64) -> Progress {
 /// Links whose series are worth keeping: the slowest ones between hosts, or between nodes if there is only one host.
 pub(super) fn worst_links(plan: &RunPlan, record: &TestRecord) -> Vec<Lane> {
     const KEPT: usize = 64;
-    let crosses = record.links.iter().any(|link| link.crosses_switch);
+    let crosses = record.crosses_switch();
     let lost = |node: usize| record.nodes[node].is_none();
     let mut links: Vec<_> = record
         .links

@@ -14,6 +14,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use launcher::Program;
 use launcher::hosts::Host;
 
 use crate::plan::lanes::Lane;
@@ -59,8 +60,8 @@ pub(super) struct SeenHost<'a> {
 
 /// Limits and choices of the run, from its plan and its conditions.
 struct Limits {
-    /// Digest of the executable.
-    digest: String,
+    /// Executables of the run.
+    program: Program,
     silence: Duration,
     hello: Duration,
     /// Time by which every node must be up or failed, independent of the launcher's own deadlines.
@@ -148,7 +149,7 @@ impl Sessions {
                 ..Log::default()
             },
             limits: Limits {
-                digest: conditions.program.digest.clone(),
+                program: conditions.program.clone(),
                 silence: Duration::from_millis(deadlines.silence_ms),
                 hello: Duration::from_millis(deadlines.start_ms),
                 up_by: Instant::now() + launch_limit(plan, &conditions.settings),
@@ -328,6 +329,7 @@ impl Sessions {
             }
             let open = |node: &NodeSession| !node.life.gone && node.hello.is_none();
             if !any_open(&self.nodes, &mut last, open) {
+                self.note_architectures();
                 return match self.log.troubles.is_empty() {
                     true => Ok(()),
                     false => Err(Halt::Noted),
@@ -354,7 +356,7 @@ impl Sessions {
         }
     }
 
-    /// Waits until all nodes that are not lost satisfy `done`. After `limit_ms` it fails and names the late nodes.
+    /// Waits until all nodes that are not lost satisfy `done`. After `limit_ms` the late nodes have failed.
     pub(super) fn await_all(
         &mut self,
         what: &str,
@@ -362,13 +364,13 @@ impl Sessions {
         done: impl Fn(&NodeSession) -> bool,
     ) -> Result<(), Halt> {
         let until = Instant::now() + Duration::from_millis(limit_ms);
-        let mut last = 0;
+        let (keep_going, mut last) = (self.limits.keep_going, 0);
         loop {
             self.turn();
             self.halt_on_trouble()?;
             // A node that left after a complete report cannot answer any more.
             let has_left = |session: &NodeSession| {
-                self.limits.keep_going && session.life.gone && session.test.is_complete()
+                keep_going && session.life.gone && session.test.is_complete()
             };
             let asked = |session: &NodeSession| session.takes_part() && !has_left(session);
             let open = |session: &NodeSession| asked(session) && !done(session);
@@ -376,17 +378,22 @@ impl Sessions {
                 return Ok(());
             }
             if Instant::now() > until {
-                return Err(self.late(what, limit_ms / 1000, open));
+                self.note_late(what, limit_ms / 1000, open);
             }
         }
     }
 
-    /// Failure of the sessions that have not done something in time.
-    fn late(&self, what: &str, seconds: u64, open: impl Fn(&NodeSession) -> bool) -> Halt {
-        let late = self.nodes.iter().filter(|session| open(session));
-        let late: Vec<String> = late.map(|session| session.label.clone()).collect();
+    /// Notes a failure of each node that has not done something in time. A run that can continue without them does not wait for them again.
+    fn note_late(&mut self, what: &str, seconds: u64, is_late: impl Fn(&NodeSession) -> bool) {
         let what = format!("cannot {what}: timed out after {seconds} s");
-        Trouble::of_node(TroubleKind::Deadline, &launcher::hosts::fold(&late), what).into()
+        for session in self.nodes.iter_mut().filter(|session| is_late(session)) {
+            let trouble = Trouble::of_node(TroubleKind::Deadline, &session.label, what.clone());
+            self.log.troubles.push(trouble);
+            if self.limits.keep_going {
+                session.life.gone = true;
+                self.transport.abort(session.place);
+            }
+        }
     }
 
     /// Waits until `done` returns true. Fails after `limit_ms`.
@@ -444,7 +451,7 @@ impl Sessions {
                 open(session) && now > (from + ms(beyond_ms)).min(most)
             };
             if now > end.min(most) && self.nodes.iter().any(is_late) {
-                return Err(self.late("report", began.elapsed().as_secs(), is_late));
+                self.note_late("report", began.elapsed().as_secs(), is_late);
             }
         }
     }

@@ -158,9 +158,13 @@ impl RunState<'_> {
         }
         let seen = self.sessions.seen_hosts();
         let chosen = addresses::choose(&self.plan.nodes, network, rails, &seen)?;
+        let guessed = addresses::guessed(&self.plan.nodes, network, &seen);
         for (host, rails) in self.hosts.iter_mut().zip(chosen) {
             host.rails = rails;
         }
+        guessed
+            .into_iter()
+            .for_each(|text| self.sessions.log.notice(text));
         self.name_places()?;
         self.chosen = wanted;
         Ok(true)

@@ -192,6 +192,9 @@ pub struct Observation {
     pub pairs: Vec<(usize, usize)>,
     /// Received payload, from port to port.
     pub links: Vec<Seen>,
+    /// Rate that passed each place, if the test has too many links to know each; empty otherwise. Then `links` and `pairs` are empty, and each
+    /// port and direction has flows of its own.
+    pub passed: Vec<f64>,
     /// For each host, true if it was at its own limit.
     pub host_limited: Vec<bool>,
     /// For each port, the frames that arrived, and how many of them were broken.
@@ -254,7 +257,8 @@ impl Share {
 impl Observation {
     /// Rate that passed each place.
     pub fn seen(&self, fabric: &Fabric) -> Vec<f64> {
-        let mut sums = vec![0.0; fabric.places()];
+        let mut sums = self.passed.clone();
+        sums.resize(fabric.places(), 0.0);
         for link in &self.links {
             for place in fabric.way(link.from, link.to) {
                 sums[place] += link.rate;
@@ -311,12 +315,16 @@ impl Observation {
 
     /// True if each port carries at most one link each way: then the rate of a link describes its pair.
     pub fn is_single(&self, fabric: &Fabric) -> bool {
-        self.links_at(fabric).iter().all(|count| *count <= 1)
+        self.passed.is_empty() && self.links_at(fabric).iter().all(|count| *count <= 1)
     }
 
     /// Number of links at each port direction, by the number of the place.
     pub(super) fn links_at(&self, fabric: &Fabric) -> Vec<usize> {
         let mut counts = vec![0; fabric.places()];
+        // Of many links a port has as many as its equals.
+        for (count, rate) in counts.iter_mut().zip(&self.passed) {
+            *count = usize::from(*rate > 0.0);
+        }
         for link in &self.links {
             for place in [Place::Send(link.from), Place::Receive(link.to)] {
                 counts[fabric.number(place)] += 1;

@@ -33,6 +33,7 @@ mod remarks;
 mod sentence;
 pub(crate) mod series;
 mod slowed;
+mod sums;
 pub(crate) mod thresholds;
 mod unexplained;
 pub(crate) mod unfit;

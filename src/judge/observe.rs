@@ -15,6 +15,7 @@ use super::fabric::{Fabric, Frames, Observation, Place, Port, Seen};
 use super::filling::Flow;
 use super::host;
 use super::series::{self, Series};
+use super::sums;
 use super::unfit;
 use super::view::{PortView, View};
 
@@ -229,6 +230,39 @@ impl View {
                     && test.pattern != Pattern::Hol),
             ..Observation::default()
         };
+        match &record.sums {
+            Some(sums) => sums::see(self, test, sums, &port_of, &mut observation),
+            None => self.see_links(plan, hosts, test, record, &ends, &mut observation),
+        }
+        self.add_limits(hosts, nodes, test, record, &mut observation);
+        observation.frames = self.frames(hosts, record);
+        let seen = observation.seen(&self.fabric);
+        if let Some(unfit) = unfit::too_fast(self, hosts, record, &seen) {
+            self.unfit.insert(record.test, unfit);
+            return;
+        }
+        self.add_foreign(plan, hosts, record, &seen, &mut observation);
+        let series = Series::of(&self.ports, hosts, nodes, test, record);
+        if let Some((worst, stretch)) = series.and_then(|all| all.worst(&self.fabric, &observation))
+        {
+            self.stretches.insert(record.test, stretch);
+            observation = worst;
+        }
+        if !observation.links.is_empty() || !observation.passed.is_empty() {
+            self.observations.push(observation);
+        }
+    }
+
+    /// Puts what each pair of ports carried into an observation, and the flows that say what it should have carried.
+    fn see_links(
+        &self,
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        test: &Test,
+        record: &TestRecord,
+        ends: &dyn Fn(&Lane) -> (usize, usize),
+        observation: &mut Observation,
+    ) {
         let mut seen: BTreeMap<(usize, usize), Seen> = BTreeMap::new();
         let mut acks_per_s = vec![0.0; self.fabric.places()];
         for link in record.links.iter().filter(|link| link.crosses_switch) {
@@ -251,8 +285,7 @@ impl View {
             let again = passed(|info| info.retransmits);
             let lost = again.saturating_sub(passed(|info| info.needless_repeats));
             pair.lost = pair.lost.saturating_add(lost);
-            let seconds = link.sender_interval_ns.max(1) as f64 / 1e9;
-            let acks = passed(|info| info.segments_in) as f64 / seconds;
+            let acks = link.acks_per_s();
             for place in self.fabric.way(to, from) {
                 acks_per_s[place] += acks;
             }
@@ -262,7 +295,7 @@ impl View {
             observation.only = Some(Place::Receive(self.port_at(hosts, 2, 0)));
         }
         let links = |pair: (usize, usize)| seen.get(&pair).map_or(0, |one| one.links);
-        let rising = series::rising(test.bound, &record.worst_links, &ends, &links);
+        let rising = series::rising(test.bound, &record.worst_links, ends, &links);
         for pair in rising {
             if let Some(one) = seen.get_mut(&pair) {
                 one.rising = true;
@@ -270,24 +303,7 @@ impl View {
         }
         observation.links = seen.into_values().collect();
         observation.capacities = self.capacities(&acks_per_s);
-        (observation.flows, observation.pairs) = self.flows(plan, hosts, test, &ends);
-        self.add_limits(hosts, nodes, test, record, &mut observation);
-        observation.frames = self.frames(hosts, record);
-        let seen = observation.seen(&self.fabric);
-        if let Some(unfit) = unfit::too_fast(self, hosts, record, &seen) {
-            self.unfit.insert(record.test, unfit);
-            return;
-        }
-        self.add_foreign(plan, hosts, record, &seen, &mut observation);
-        let series = Series::of(&self.ports, hosts, nodes, test, record);
-        if let Some((worst, stretch)) = series.and_then(|all| all.worst(&self.fabric, &observation))
-        {
-            self.stretches.insert(record.test, stretch);
-            observation = worst;
-        }
-        if !observation.links.is_empty() {
-            self.observations.push(observation);
-        }
+        (observation.flows, observation.pairs) = self.flows(plan, hosts, test, ends);
     }
 
     /// Subtracts the part that other traffic used from the capacities of ports.
@@ -420,6 +436,14 @@ impl View {
 /// True if both nodes of every link reported. The rates of other links while a host disappears say nothing about the switch.
 fn is_whole(test: &TestRecord) -> bool {
     let ended = |node: usize| test.nodes[node].is_some();
+    if let Some(sums) = &test.sums {
+        let rails = (sums.ports.len() / test.nodes.len().max(1)).max(1);
+        let mut ports = sums.ports.iter().enumerate();
+        return ports.all(|(port, both)| {
+            let is_used = both.iter().any(|sum| sum.links > 0);
+            !is_used || ended(port / rails)
+        });
+    }
     let mut links = test.links.iter();
     links.all(|link| ended(link.lane.from) && ended(link.lane.to))
 }

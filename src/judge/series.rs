@@ -189,6 +189,9 @@ fn scaled(fabric: &Fabric, whole_test: &Observation, seen: &[f64], parts: &[f64]
         .zip(parts)
         .map(|(seen, part)| seen * part)
         .collect();
+    for (passed, wanted) in scaled.passed.iter_mut().zip(&wanted) {
+        *passed = *wanted;
+    }
     for _ in 0..ROUNDS {
         for receives in [false, true] {
             let sums = scaled.seen(fabric);

@@ -30,8 +30,13 @@ pub(crate) fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Op
             why,
         })
     };
-    let crossing = || test.links.iter().filter(|link| link.crosses_switch);
-    if crossing().count() > 0 && crossing().all(|link| link.interval_bytes == 0) {
+    let mut crossing = test.links.iter().filter(|link| link.crosses_switch);
+    let mut nodes = test.nodes.iter().flatten();
+    let is_silent = match test.sums {
+        Some(_) => nodes.all(|node| node.received_bytes == 0),
+        None => crossing.all(|link| link.interval_bytes == 0),
+    };
+    if test.crosses_switch() && is_silent {
         return of(false, "no byte arrived on any link".to_owned());
     }
     let window_ns = test.window_ns.filter(|ns| *ns > 0)?;
@@ -78,7 +83,7 @@ fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<
     // For each node, over the links into its last phase: waits, interval and bytes.
     let mut sums = vec![[0_u64; 3]; hosts.len()];
     let last = |link: &&LinkRecord| link.lane.boundary + 2 == planned.phases;
-    for link in test.links.iter().filter(last) {
+    for link in test.every_link().iter().filter(last) {
         let own = [
             link.waits.waiting_for_slot_ns,
             link.interval_ns,

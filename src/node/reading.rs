@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::buffer::board::EndState;
 use crate::pipeline::resources::NodeResources;
+use crate::plan::{Assignment, size};
 use crate::record::{Edge, EndRole, NodeReport};
+use crate::stats::ends;
 use crate::sys::{clock, usage};
 use crate::wire::message::Progress;
 
@@ -92,17 +94,22 @@ pub(super) fn progress(resources: &NodeResources) -> Progress {
     sums
 }
 
-/// Completes the node's report, which has the readings taken while the test ran, from the board.
+/// Completes the node's report, which has the readings taken while the test ran, from the board. Of a test with many links it has sums.
 pub(super) fn report(resources: &NodeResources, taken: NodeReport) -> NodeReport {
     let ends: Vec<_> = resources
         .board
         .ends()
         .map(|(role, boundary, slot, end)| end.report(role, boundary, slot))
         .collect();
-    NodeReport {
+    let report = NodeReport {
         complete: taken.done_ns.is_some() && ends.iter().all(|end| end.finished || end.lost),
         ends,
         strangers: resources.board.strangers(),
         ..taken
+    };
+    let Assignment { test, run, .. } = &resources.assignment;
+    match size::keeps_links(test, run.nodes()) {
+        true => report,
+        false => ends::reduced(report, test.bound.times_ns().is_some()),
     }
 }

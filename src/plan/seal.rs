@@ -5,9 +5,9 @@ use super::latency::Latency;
 use super::{Bound, Purpose, RunPlan, Test, Work};
 
 /// Sealed text of a plan, one item per line. Equal plans have equal texts.
-pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
+pub fn text(plan: &RunPlan, tool_version: &str, tool_digests: &str) -> String {
     let criteria = criteria(plan);
-    let mut text = format!("pipebench {tool_version} {tool_digest}\n{criteria}");
+    let mut text = format!("pipebench {tool_version} {tool_digests}\n{criteria}");
     match &plan.work {
         Work::Acceptance(acceptance) => tests(&mut text, &acceptance.tests),
         Work::Linktest(linktest) => text += &format!("{linktest:?}\n"),

@@ -6,7 +6,7 @@ use crate::plan::LinkKind;
 use crate::plan::lanes::Lane;
 use crate::units::gbit_per_s;
 
-use super::{InterfaceCounters, RoleCpu, TcpInfo};
+use super::{InterfaceCounters, LinkSums, RoleCpu, TcpInfo};
 
 /// Results of an acceptance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,8 +33,11 @@ pub struct TestRecord {
     pub span_ns: Option<u64>,
     /// Results of each node, in the plan's order; `None` if a node did not report.
     pub nodes: Vec<Option<NodeRecord>>,
-    /// Results of every link.
+    /// Results of every link; if there are `sums`, only of the slowest, at most 64.
     pub links: Vec<LinkRecord>,
+    /// Sums over the links of a test that has too many to keep each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sums: Option<LinkSums>,
     /// Result of the check that sent, received and relayed bytes agree.
     pub conservation: Conservation,
     /// Contradictions between the counters of interfaces and the payload.
@@ -184,9 +187,60 @@ impl TestRecord {
             (None, Some(span)) => gbit_per_s(link.received_bytes, span),
         }
     }
+
+    /// Every link; none if the record keeps only the slowest, which stand for no others.
+    pub fn every_link(&self) -> &[LinkRecord] {
+        match self.sums {
+            Some(_) => &[],
+            None => &self.links,
+        }
+    }
+
+    /// Number of links between hosts.
+    pub fn crossing_links(&self) -> usize {
+        match &self.sums {
+            Some(sums) if sums.crosses_switch => sums.total(|port| port.links),
+            Some(_) => 0,
+            None => {
+                let links = self.links.iter();
+                links.filter(|link| link.crosses_switch).count()
+            }
+        }
+    }
+
+    /// True if the test lasted until a link, or with sums a node, counted for an interval.
+    pub fn has_measured(&self) -> bool {
+        let mut nodes = self.nodes.iter().flatten();
+        match self.sums {
+            Some(_) => nodes.any(|node| node.interval_ns > 0),
+            None => self.links.iter().any(|link| link.interval_ns > 0),
+        }
+    }
+
+    /// True if a link connects two hosts.
+    pub fn crosses_switch(&self) -> bool {
+        match &self.sums {
+            Some(sums) => sums.crosses_switch,
+            None => self.links.iter().any(|link| link.crosses_switch),
+        }
+    }
 }
 
 impl LinkRecord {
+    /// Acknowledgements per second of its sender's interval.
+    pub fn acks_per_s(&self) -> f64 {
+        self.tcp.map_or(0.0, |(first, last)| {
+            let acks = last.segments_in.saturating_sub(first.segments_in);
+            acks as f64 / (self.sender_interval_ns.max(1) as f64 / 1e9)
+        })
+    }
+
+    /// Path MTU that TCP knew at the end of the interval.
+    pub fn path_mtu_bytes(&self) -> Option<u64> {
+        let known = self.tcp.map(|(_, last)| last.path_mtu_bytes);
+        known.filter(|bytes| *bytes > 0)
+    }
+
     /// Segments retransmitted in the interval.
     pub fn retransmits(&self) -> u64 {
         self.tcp.map_or(0, |(first, last)| {
@@ -267,6 +321,20 @@ pub enum HeldBy {
     Mixed,
     /// No measurement.
     Unknown,
+}
+
+impl HeldBy {
+    /// The word for it, as in the record.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Limiting => "limiting",
+            Self::Starved => "starved",
+            Self::HeldBack => "held-back",
+            Self::Paced => "paced",
+            Self::Mixed => "mixed",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// Check that sent, received and relayed bytes agree, over the whole run.

@@ -11,6 +11,7 @@ mod node;
 mod outcome;
 mod sheet;
 mod sighting;
+mod sums;
 mod tcp;
 mod trouble;
 pub mod version_1;
@@ -30,13 +31,16 @@ pub use linktest::{
     TimeSpread,
 };
 pub use live::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX};
-pub use node::{Activity, Edge, EndCount, EndReport, EndRole, NodeReport, RoleCpu};
+pub use node::{
+    Activity, Edge, EndCount, EndReport, EndRole, EndSum, NodeReport, RoleCpu, SenderSum,
+};
 pub use outcome::{Measured, Outcome};
 pub use sheet::{
     Basis, Contention, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, LimitedSheet,
     PortSheet, Sheet, SignedFigure, Step, StretchSheet, UplinkSheet, Verdict, VerdictWord,
 };
 pub use sighting::{Asked, Card, ClosedSegment, SeenEnd, SeenNode, SeenState, Sighting};
+pub use sums::{LinkRates, LinkSums};
 pub use tcp::TcpInfo;
 pub use trouble::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind, rank};
 
@@ -50,8 +54,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{DataPort, NodeSpec, RunPlan};
 
-/// Version of the record. docs/record.md describes the format.
-pub const RECORD_VERSION: u32 = 2;
+/// Version of the record. docs/record.md describes the format. A record of version 2 is read as it is: it has no sums over links.
+pub const RECORD_VERSION: u32 = 3;
 
 /// All results of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

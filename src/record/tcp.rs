@@ -39,6 +39,24 @@ pub struct TcpInfo {
     pub unread_bytes: u64,
 }
 
+impl TcpInfo {
+    /// The account of the time since an earlier one: differences of its sums, and its other values.
+    pub fn since(&self, before: &Self) -> Self {
+        let passed = |of: fn(&Self) -> u64| of(self).saturating_sub(of(before));
+        Self {
+            retransmits: passed(|info| info.retransmits),
+            retransmitted_bytes: passed(|info| info.retransmitted_bytes),
+            busy_us: passed(|info| info.busy_us),
+            window_limited_us: passed(|info| info.window_limited_us),
+            buffer_limited_us: passed(|info| info.buffer_limited_us),
+            data_segments: passed(|info| info.data_segments),
+            segments_in: passed(|info| info.segments_in),
+            needless_repeats: passed(|info| info.needless_repeats),
+            ..*self
+        }
+    }
+}
+
 /// True for zero: a sender has nothing to read, so its record omits the field.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_none(bytes: &u64) -> bool {

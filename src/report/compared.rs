@@ -162,7 +162,22 @@ pub(crate) fn limited(record: &Record) -> BTreeSet<String> {
     let (mut held, mut free) = (BTreeSet::new(), BTreeSet::new());
     for test in record.tests().iter().filter(|_| !culprits.is_empty()) {
         let plan = &record.plan.tests()[test.test];
-        for link in test.links.iter().filter(|link| link.crosses_switch) {
+        // With so many links each port has one that crosses no other port at fault.
+        let ports = test
+            .sums
+            .iter()
+            .flat_map(|sums| sums.ports.iter().enumerate());
+        for (place, [out, into]) in ports {
+            let rails = plan.rails.max(1);
+            let port = port_of(place / rails, place % rails);
+            let both = [(out, "send"), (into, "receive")];
+            let used = both.into_iter().filter(|(sum, _)| sum.links > 0);
+            free.extend(
+                port.into_iter()
+                    .flat_map(|port| used.clone().map(move |(_, way)| (port, way))),
+            );
+        }
+        for link in test.every_link().iter().filter(|link| link.crosses_switch) {
             let rail = plan.rail_of(link.lane.stream);
             let ends = port_of(link.lane.from, rail).zip(port_of(link.lane.to, rail));
             let Some((from, to)) = ends else {

@@ -14,6 +14,7 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     figures.extend(ports(record).map(|text| ("port directions", text)));
     figures.extend(goodput(record).map(|text| ("goodput", text)));
     let links: Vec<&LinkRecord> = loading_links(record).collect();
+    figures.extend(rates(record).map(|text| ("links", text)));
     figures.extend(transfer(record).map(|text| ("transfer time ratio", text)));
     figures.extend(efficiency(&links).map(|text| ("TCP efficiency", text)));
     figures.extend(delay(&links).map(|text| ("round trips", text)));
@@ -44,9 +45,24 @@ pub(super) fn line(record: &Record) -> Option<String> {
     Some(format!("described, not judged: {}", parts.join("; ")))
 }
 
+/// Rates of the links of the first test that has too many to keep each.
+fn rates(record: &Record) -> Option<String> {
+    let (sums, rates) = loads(record).find_map(|test| {
+        let sums = test.sums.as_ref()?;
+        Some((sums, sums.rates.as_ref()?))
+    })?;
+    Some(format!(
+        "{} at the median, {} at least, {} at most ({} links: their sums and the slowest are kept)",
+        show_rate(rates.median_bits_per_s),
+        show_rate(rates.least_bits_per_s),
+        show_rate(rates.most_bits_per_s),
+        sums.links
+    ))
+}
+
 /// Links between hosts of all completed tests that load the fabric, so without loss tests and isolated tests.
 fn loading_links(record: &Record) -> impl Iterator<Item = &LinkRecord> {
-    let links = loads(record).flat_map(|test| &test.links);
+    let links = loads(record).flat_map(TestRecord::every_link);
     links.filter(|link| link.crosses_switch)
 }
 

@@ -171,6 +171,7 @@ fn tests(plan: &RunPlan) -> String {
         ));
         lines.push(memory(plan, test, size.buffer_bytes_per_node));
         lines.push(links(size.links, &Load::of(&Places::of(plan), test)));
+        lines.extend(sums(plan, test));
         lines.extend(extent(plan));
     }
     let hosts = hosts_by_name(plan).into_values();
@@ -313,6 +314,14 @@ fn links(links: usize, load: &Load) -> String {
         }
     };
     format!("links      {links} in all; {carried}")
+}
+
+/// Line on tests with too many links to keep each. `largest` is the test with the most processes.
+fn sums(plan: &RunPlan, largest: &Test) -> Option<String> {
+    let most = size::MOST_KEPT_LINKS;
+    (!size::keeps_links(largest, plan.nodes.len())).then(|| {
+        format!("           of a test with more than {most} links the record has sums of ports and the slowest links")
+    })
 }
 
 /// Lines on volume and duration.

@@ -97,36 +97,19 @@ pub struct Figures {
 impl Figures {
     /// Computes the figures of a test.
     pub fn of(record: &Record, test: &TestRecord) -> Self {
-        let crosses_switch = test.links.iter().any(|link| link.crosses_switch);
+        let crosses_switch = test.crosses_switch();
         let plan = &record.plan.tests()[test.test];
         let rails = plan.rails.max(1);
         let of_hosts = groups(record, crosses_switch).into_iter();
         let of_hosts = of_hosts.filter(|nodes| !was_lost_before(record, test, nodes));
         let of_hosts: Vec<Vec<usize>> = of_hosts.collect();
-        let links = PortLinks::of(test, plan, &of_hosts, crosses_switch);
-        let lost = lost_nodes(record, test);
-        let lost_peers = |links: &[&LinkRecord], peer: fn(&LinkRecord) -> usize| -> Vec<usize> {
-            if !links.iter().all(|link| lost.contains(&peer(link))) {
-                return Vec::new();
-            }
-            let peers: BTreeSet<usize> = links.iter().map(|link| peer(link)).collect();
-            peers.into_iter().collect()
-        };
-        let some_limit = !limiting(test).is_empty();
-        let limited = |links: &[&LinkRecord]| {
-            let limiting = links.iter().filter(|link| link.held_by == HeldBy::Limiting);
-            if some_limit { limiting.count() } else { 0 }
-        };
-        let rate =
-            |links: &[&LinkRecord]| -> f64 { links.iter().map(|link| test.rate_of(link)).sum() };
+        let links = of_ports(record, test, plan, &of_hosts);
         let ports = of_hosts
             .iter()
             .flat_map(|nodes| (0..rails).map(move |rail| (nodes, rail)));
         let ports: Vec<Port> = ports
-            .zip(&links)
-            .map(|((nodes, rail), links)| {
-                let crossing = links.out.iter().filter(|link| link.crosses_switch);
-                let again = units::sum(crossing.map(|link| link.retransmits()));
+            .zip(links)
+            .map(|((nodes, rail), [out, into])| {
                 let measured: Option<Vec<&NodeRecord>> = nodes
                     .iter()
                     .map(|node| test.nodes[*node].as_ref())
@@ -136,9 +119,9 @@ impl Figures {
                 Port {
                     label: port_label(&record.plan, &record.hosts, nodes, rail),
                     rail,
-                    send_gbit_per_s: rate(&links.out),
-                    receive_gbit_per_s: rate(&links.into),
-                    retransmits: measured.map(|_| again),
+                    send_gbit_per_s: out.gbit_per_s,
+                    receive_gbit_per_s: into.gbit_per_s,
+                    retransmits: measured.map(|_| out.retransmits),
                     busiest_core: each
                         .clone()
                         .filter_map(|one| one.busiest_core)
@@ -147,22 +130,24 @@ impl Figures {
                         .filter_map(|one| one.ring_to_ring_ns)
                         .max()
                         .map(|ns| ns as f64 / 1e9),
-                    links_out: links.out.len(),
-                    links_in: links.into.len(),
-                    limiting_out: limited(&links.out),
-                    limiting_in: limited(&links.into),
+                    links_out: out.links,
+                    links_in: into.links,
+                    limiting_out: out.limiting,
+                    limiting_in: into.limiting,
                     reported: measured.is_some(),
                     lost_at_ns: lost_at_ns(record, test, nodes),
-                    lost_receivers: lost_peers(&links.out, |link| link.lane.to),
-                    lost_senders: lost_peers(&links.into, |link| link.lane.from),
+                    lost_receivers: out.lost_peers,
+                    lost_senders: into.lost_peers,
                     nodes: nodes.clone(),
                 }
             })
             .collect();
-        let apart = test
-            .links
-            .iter()
-            .filter(|link| !counted(link, crosses_switch));
+        let apart = test.every_link().iter();
+        let apart = apart.filter(|link| !counted(link, crosses_switch));
+        let apart_gbit_per_s = match &test.sums {
+            Some(sums) => sums.apart_bits_per_s / 1e9,
+            None => apart.map(|link| test.rate_of(link)).sum(),
+        };
         let here = record.hosts.iter().enumerate();
         let here = here.filter(|(node, _)| {
             lost_at_ns(record, test, &[*node]).is_none() && !was_lost_before(record, test, &[*node])
@@ -172,7 +157,7 @@ impl Figures {
             crosses_switch,
             hosts: hosts.len(),
             total_gbit_per_s: ports.iter().map(|port| port.receive_gbit_per_s).sum(),
-            same_host_gbit_per_s: apart.map(|link| test.rate_of(link)).sum(),
+            same_host_gbit_per_s: apart_gbit_per_s,
             ports,
         }
     }
@@ -241,41 +226,107 @@ fn groups(record: &Record, crosses_switch: bool) -> Vec<Vec<usize>> {
     groups.into_values().collect()
 }
 
-/// Counted links of a port.
-#[derive(Clone, Default)]
-struct PortLinks<'a> {
-    out: Vec<&'a LinkRecord>,
-    into: Vec<&'a LinkRecord>,
+/// Counted links of a port in one direction.
+#[derive(Debug, Clone, Default)]
+struct PortLinks {
+    links: usize,
+    gbit_per_s: f64,
+    /// Segments retransmitted between hosts.
+    retransmits: u64,
+    /// Links that the path limits.
+    limiting: usize,
+    /// Nodes at the other ends, if all of them were lost.
+    lost_peers: Vec<usize>,
 }
 
-impl<'a> PortLinks<'a> {
-    /// The links of all ports, host by host and rail by rail. One pass over all links: a pass for each port takes minutes with a thousand hosts.
-    fn of(
-        test: &'a TestRecord,
-        plan: &Test,
-        of_hosts: &[Vec<usize>],
-        crosses_switch: bool,
-    ) -> Vec<Self> {
-        let rails = plan.rails.max(1);
-        let mut first_ports = vec![None; test.nodes.len()];
-        for (host, nodes) in of_hosts.iter().enumerate() {
-            for node in nodes {
-                first_ports[*node] = Some(host * rails);
-            }
+/// The links out of all ports and into them, host by host and rail by rail.
+fn of_ports(
+    record: &Record,
+    test: &TestRecord,
+    plan: &Test,
+    of_hosts: &[Vec<usize>],
+) -> Vec<[PortLinks; 2]> {
+    let rails = plan.rails.max(1);
+    let mut first_ports = vec![None; test.nodes.len()];
+    for (host, nodes) in of_hosts.iter().enumerate() {
+        for node in nodes {
+            first_ports[*node] = Some(host * rails);
         }
-        let mut all = vec![Self::default(); of_hosts.len() * rails];
-        let counts = |link: &&LinkRecord| counted(link, crosses_switch);
-        for link in test.links.iter().filter(counts) {
-            let rail = plan.rail_of(link.lane.stream);
-            if let Some(first) = first_ports[link.lane.from] {
-                all[first + rail].out.push(link);
-            }
-            if let Some(first) = first_ports[link.lane.to] {
-                all[first + rail].into.push(link);
-            }
-        }
-        all
     }
+    let some_limit = some_limit(test);
+    let mut all = vec![<[PortLinks; 2]>::default(); of_hosts.len() * rails];
+    if let Some(sums) = &test.sums {
+        for (place, both) in sums.ports.iter().enumerate() {
+            let Some(first) = first_ports.get(place / rails).copied().flatten() else {
+                continue;
+            };
+            for (port, sum) in all[first + place % rails].iter_mut().zip(both) {
+                port.links = port.links.saturating_add(sum.links);
+                port.gbit_per_s += sum.rate_bits_per_s / 1e9;
+                if sums.crosses_switch {
+                    units::add(&mut port.retransmits, sum.retransmits);
+                }
+                let limiting = if some_limit { sum.limiting } else { 0 };
+                port.limiting = port.limiting.saturating_add(limiting);
+            }
+        }
+        return all;
+    }
+    let lost = lost_nodes(record, test);
+    let mut peers = vec![<[BTreeSet<usize>; 2]>::default(); all.len()];
+    // One pass over all links: a pass for each port takes minutes with a thousand hosts.
+    let crosses_switch = test.crosses_switch();
+    let counts = |link: &&LinkRecord| counted(link, crosses_switch);
+    for link in test.links.iter().filter(counts) {
+        let rail = plan.rail_of(link.lane.stream);
+        let ends = [
+            (link.lane.from, link.lane.to),
+            (link.lane.to, link.lane.from),
+        ];
+        for (back, (node, peer)) in ends.into_iter().enumerate() {
+            let Some(first) = first_ports[node] else {
+                continue;
+            };
+            let port = &mut all[first + rail][back];
+            port.links += 1;
+            port.gbit_per_s += test.rate_of(link);
+            if link.crosses_switch {
+                units::add(&mut port.retransmits, link.retransmits());
+            }
+            port.limiting += usize::from(some_limit && link.held_by == HeldBy::Limiting);
+            if !lost.is_empty() {
+                peers[first + rail][back].insert(peer);
+            }
+        }
+    }
+    for (port, peers) in all.iter_mut().flatten().zip(peers.into_iter().flatten()) {
+        if peers.is_subset(&lost) {
+            port.lost_peers = peers.into_iter().collect();
+        }
+    }
+    all
+}
+
+/// True if the path limits some links between hosts and others not: if it limits all, the word says nothing.
+fn some_limit(test: &TestRecord) -> bool {
+    let known = match &test.sums {
+        Some(sums) if sums.crosses_switch => {
+            let known = test
+                .crossing_links()
+                .saturating_sub(sums.total(|port| port.unknown));
+            (sums.total(|port| port.limiting), known)
+        }
+        Some(_) => (0, 0),
+        None => {
+            let links = test.links.iter();
+            let known = links.filter(|link| link.crosses_switch && link.held_by != HeldBy::Unknown);
+            known.fold((0, 0), |(limiting, known), link| {
+                let limits = usize::from(link.held_by == HeldBy::Limiting);
+                (limiting + limits, known + 1)
+            })
+        }
+    };
+    known.0 > 0 && known.0 < known.1
 }
 
 fn counted(link: &LinkRecord, crosses_switch: bool) -> bool {
@@ -326,17 +377,13 @@ fn missing_of<'a>(record: &'a Record, nodes: &'a [usize]) -> impl Iterator<Item 
     })
 }
 
-/// Links that the path limits, weakest first. Empty if the path limits every link: the word says nothing then.
+/// Kept links that the path limits, weakest first. Empty if the path limits every link: the word says nothing then.
 pub fn limiting(test: &TestRecord) -> Vec<&LinkRecord> {
-    let judged = test
-        .links
-        .iter()
-        .filter(|link| link.crosses_switch && link.held_by != HeldBy::Unknown);
-    let (mut limiting, others): (Vec<&LinkRecord>, Vec<&LinkRecord>) =
-        judged.partition(|link| link.held_by == HeldBy::Limiting);
-    if others.is_empty() {
+    if !some_limit(test) {
         return Vec::new();
     }
+    let limits = |link: &&LinkRecord| link.crosses_switch && link.held_by == HeldBy::Limiting;
+    let mut limiting: Vec<&LinkRecord> = test.links.iter().filter(limits).collect();
     limiting.sort_by(|a, b| test.rate_of(a).total_cmp(&test.rate_of(b)));
     limiting
 }

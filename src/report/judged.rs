@@ -269,11 +269,14 @@ fn mtu(record: &Record) -> Option<String> {
     mtus.sort_unstable();
     mtus.dedup();
     // The path MTU that TCP found shows if a full packet had this size.
-    let paths = record.tests().iter().flat_map(|test| &test.links);
-    let narrow = paths
-        .filter(|link| link.crosses_switch)
-        .filter_map(|link| Some(link.tcp?.1.path_mtu_bytes))
-        .any(|bytes| bytes > 0 && mtus.iter().all(|mtu| bytes < u64::from(*mtu)));
+    let narrow = record.tests().iter().any(|test| {
+        let crossing = test.links.iter().filter(|link| link.crosses_switch);
+        let sums = test.sums.iter().filter(|sums| sums.crosses_switch);
+        let ports = sums.flat_map(|sums| sums.ports.iter().flatten());
+        let paths = crossing.filter_map(|link| link.path_mtu_bytes());
+        let mut paths = paths.chain(ports.filter_map(|port| port.path_mtu_bytes));
+        paths.any(|bytes| mtus.iter().all(|mtu| bytes < u64::from(*mtu)))
+    });
     match mtus[..] {
         [mtu] if narrow => Some(format!("MTU {mtu}, but some paths pass less")),
         [mtu] => Some(format!("MTU {mtu} verified")),

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::judge::uniform::{self, Trait};
 use crate::plan::NodeSpec;
-use crate::record::{HostRecord, InterfaceCounters, NodeRecord, Record, WireKind, first_nodes};
+use crate::record::{
+    HostRecord, InterfaceCounters, NodeRecord, Record, TestRecord, WireKind, first_nodes,
+};
 use crate::units::{show_rate, sum};
 
 use super::{count, each_once, fold, grouped};
@@ -85,9 +87,8 @@ fn hosts_there(record: &Record) -> (usize, usize) {
 
 /// Statement on the links between hosts: their number, and the proof that each is connected and passed a full packet.
 fn pairs(record: &Record) -> String {
-    let links = record.tests().first().map_or(0, |test| {
-        test.links.iter().filter(|link| link.crosses_switch).count()
-    });
+    let first = record.tests().first();
+    let links = first.map_or(0, TestRecord::crossing_links);
     match links {
         0 => "no pair crosses a switch".to_owned(),
         _ => format!("{links} links between them: all connected, and each passed a full packet"),

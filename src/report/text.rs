@@ -82,7 +82,7 @@ fn sheet(record: &Record, headline: String, below: Vec<String>) -> String {
 
 fn one_test(record: &Record, test: &TestRecord, figures: &Figures) -> Vec<String> {
     let plan = &record.plan.tests()[test.test];
-    if test.links.iter().all(|link| link.interval_ns == 0) {
+    if !test.has_measured() {
         return Vec::new(); // The test ended before it measured anything.
     }
     let mut lines = vec![conditions(plan), totals(test, figures)];
@@ -355,11 +355,20 @@ fn carried(links: usize, gbit_per_s: f64, lost: &[usize], scale: Scale) -> Strin
 fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
     const SHOWN: usize = 6;
     let limiting = figures::limiting(test);
-    let crossing = test.links.iter().filter(|link| link.crosses_switch);
-    let held = |by: HeldBy| crossing.clone().filter(|link| link.held_by == by).count();
     if limiting.is_empty() || !test.complete {
         return Vec::new();
     }
+    let [limits, starved, held_back] = match &test.sums {
+        Some(sums) => [
+            sums.total(|port| port.limiting),
+            sums.total(|port| port.starved),
+            sums.total(|port| port.held_back),
+        ],
+        None => [HeldBy::Limiting, HeldBy::Starved, HeldBy::HeldBack].map(|by| {
+            let crossing = test.links.iter().filter(|link| link.crosses_switch);
+            crossing.filter(|link| link.held_by == by).count()
+        }),
+    };
     let name = |link: &&LinkRecord| {
         let label = |node: usize| record.plan.nodes[node].label.as_str();
         let lane = &link.lane;
@@ -373,15 +382,12 @@ fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
         )
     };
     let named: Vec<String> = limiting.iter().take(SHOWN).map(name).collect();
-    let more = and_more(limiting.len(), SHOWN, ", ");
+    let more = and_more(limits, SHOWN.min(limiting.len()), ", ");
     vec![
         format!("limiting    {}{more}", named.join(", ")),
         format!(
-            "            {} of {} links limit; waiting for blocks: {}, for room at the reader: {}",
-            limiting.len(),
-            crossing.clone().count(),
-            held(HeldBy::Starved),
-            held(HeldBy::HeldBack)
+            "            {limits} of {} links limit; waiting for blocks: {starved}, for room at the reader: {held_back}",
+            test.crossing_links()
         ),
     ]
 }
@@ -435,7 +441,7 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
         let links = count(conservation.unchecked, "link");
         checks.push(format!("{links} to or from lost nodes not checked"));
     }
-    let crosses = test.links.iter().any(|link| link.crosses_switch);
+    let crosses = test.crosses_switch();
     let all_reported = test.nodes.iter().all(Option::is_some);
     if crosses && test.wires.is_empty() && all_reported {
         checks.push("interface counters agree".to_owned());
@@ -474,7 +480,11 @@ fn cpu(record: &Record, test: &TestRecord) -> Option<String> {
             *sum += ns as f64 / measured.interval_ns as f64;
         }
     }
-    let moved = sum(test.links.iter().map(|link| link.interval_bytes));
+    let reported = test.nodes.iter().flatten();
+    let moved = match test.sums {
+        Some(_) => sum(reported.flat_map(|node| [node.received_bytes, node.same_host_bytes])),
+        None => sum(test.links.iter().map(|link| link.interval_bytes)),
+    };
     let total = |roles: &[f64; 4]| roles.iter().sum::<f64>();
     let (host, roles) = hosts
         .iter()
@@ -495,8 +505,7 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(lacks_of_reserved_pages(record, plan));
     notes.extend(wires::short_paths(record, test));
-    let mut links = test.links.iter();
-    let crosses = links.any(|link| link.crosses_switch);
+    let crosses = test.crosses_switch();
     // Without a switch no option makes the run an acceptance.
     if record.verdict.word == VerdictWord::NotJudged && crosses {
         notes.push(

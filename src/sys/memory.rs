@@ -9,6 +9,7 @@ use std::fs::File;
 use std::sync::atomic::AtomicU64;
 
 use memmap2::{MmapMut, MmapRaw};
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
@@ -20,6 +21,16 @@ pub(crate) struct Region {
     /// Unused bytes before the first used byte.
     skipped: usize,
     bytes: usize,
+}
+
+/// Names the oldest kernel, if this one is older.
+fn explained(error: Errno) -> std::io::Error {
+    match error {
+        Errno::ENOSYS => std::io::Error::other(
+            "this kernel is too old: memory files need Linux 3.17 or newer (memfd_create)",
+        ),
+        _ => error.into(),
+    }
 }
 
 /// A part of a region that one process owns at a time. The handshake decides which process.
@@ -44,7 +55,7 @@ impl Region {
 
     fn of_pages(name: &str, bytes: usize, kind: MFdFlags) -> std::io::Result<Self> {
         let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING | kind;
-        let file = File::from(memfd_create(name, flags)?);
+        let file = File::from(memfd_create(name, flags).map_err(explained)?);
         file.set_len(bytes as u64)?;
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
@@ -336,6 +347,15 @@ pub(crate) fn remove_name(name: &str) -> bool {
 mod tests {
     use super::*;
     use std::sync::atomic::Ordering;
+
+    /// Symptom: on an old kernel a run ended with "cannot make 780 KiB of buffers: function not implemented".
+    #[test]
+    fn a_kernel_without_memory_files_is_told_the_oldest_that_has_them() {
+        let said = crate::sys::why(&explained(Errno::ENOSYS));
+        assert!(said.contains("Linux 3.17 or newer"), "{said}");
+        let said = crate::sys::why(&explained(Errno::ENOMEM));
+        assert_eq!(said, "out of memory");
+    }
 
     #[test]
     fn words_and_spans_of_a_region_hold_what_was_put_there() {

@@ -5,11 +5,12 @@
 
 use std::net::SocketAddr;
 
-use pipebench::internals::plan::Assignment;
 use pipebench::internals::plan::lanes::{self, Lane};
+use pipebench::internals::plan::{Assignment, size};
 use pipebench::internals::record::{
     Edge, EndCount, EndReport, EndRole, InterfaceCounters, NodeReport, TcpInfo,
 };
+use pipebench::internals::stats::ends;
 use pipebench::internals::wire::message::{Go, Listener, Progress};
 
 /// Payload of each port per second and direction: 24 Gbit/s.
@@ -174,7 +175,7 @@ impl HostTest {
             tcp: [first_ns, last_ns, last_ns].map(|at_ns| self.tcp(end, at_ns)),
         };
         let counters = |at_ns| vec![(INTERFACE.to_owned(), self.counters(at_ns))];
-        NodeReport {
+        let report = NodeReport {
             complete: true,
             rung_ns: Some(start_ns),
             done_ns: Some(last_ns),
@@ -183,6 +184,12 @@ impl HostTest {
             strangers: 0,
             interfaces: [counters(start_ns), counters(last_ns)],
             backlog_drops: [0, 0],
+            ..NodeReport::default()
+        };
+        let Assignment { test, run, .. } = &self.assignment;
+        match size::keeps_links(test, run.nodes()) {
+            true => report,
+            false => ends::reduced(report, test.bound.times_ns().is_some()),
         }
     }
 

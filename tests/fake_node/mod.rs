@@ -11,6 +11,7 @@
 )]
 
 mod figures;
+pub mod sshd;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -71,6 +72,10 @@ struct Shared {
     ends: Vec<File>,
     /// Bytes that all hosts have received over their sessions.
     received_bytes: AtomicU64,
+    /// Bytes that all hosts have sent over their sessions.
+    sent_bytes: AtomicU64,
+    /// Earliest time at which a host had to prepare a test: all hosts are up then. The largest number until then.
+    prepare_ns: AtomicU64,
     /// Earliest time at which a host may send data; the largest number until a host knows its start.
     first_byte_ns: AtomicU64,
     /// Held while a host makes its report: with many links it takes megabytes before it is text.
@@ -89,6 +94,8 @@ impl FakeHosts {
             faults: faults.to_vec(),
             ends: ends.collect(),
             received_bytes: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            prepare_ns: AtomicU64::new(u64::MAX),
             first_byte_ns: AtomicU64::new(u64::MAX),
             making: Mutex::new(()),
         });
@@ -114,6 +121,17 @@ impl FakeHosts {
     /// Bytes that all hosts have received over their sessions.
     pub fn received_bytes(&self) -> u64 {
         self.shared.received_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that all hosts have sent over their sessions.
+    pub fn sent_bytes(&self) -> u64 {
+        self.shared.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Time on [`now_ns`]'s clock at which all hosts were up; `None` if they are not.
+    pub fn all_up_ns(&self) -> Option<u64> {
+        let prepare_ns = self.shared.prepare_ns.load(Ordering::Relaxed);
+        (prepare_ns < u64::MAX).then_some(prepare_ns)
     }
 
     /// Time on [`now_ns`]'s clock from which the first host may send data; `None` if no host knows its start.
@@ -255,7 +273,7 @@ impl Host {
         first.extend_from_slice(MAGIC_WORD);
         self.output.write_all(&first)?;
         let hello = FromNode::Hello(Box::new(self.hello()));
-        say(&mut self.output, &hello)?;
+        self.shared.say(&mut self.output, &hello)?;
         self.alive_ns = now_ns() + SECOND_NS;
         loop {
             match self.fault.filter(|_| now_ns() >= self.fault_ns()) {
@@ -336,7 +354,7 @@ impl Host {
     fn do_what_is_due(&mut self) -> io::Result<()> {
         if now_ns() >= self.alive_ns {
             self.alive_ns = now_ns() + SECOND_NS;
-            say(&mut self.output, &FromNode::Alive)?;
+            self.shared.say(&mut self.output, &FromNode::Alive)?;
         }
         let Some(part) = &mut self.part else {
             return Ok(());
@@ -353,13 +371,14 @@ impl Host {
         if now_ns() >= part.progress_ns && part.progress_ns <= last_ns {
             let progress = part.test.progress(part.progress_ns);
             part.progress_ns += SECOND_NS;
-            say(&mut self.output, &FromNode::Progress(progress))?;
+            self.shared
+                .say(&mut self.output, &FromNode::Progress(progress))?;
         }
         if now_ns() >= last_ns
             && let Some(finished) = part.finished.take()
         {
             part.stage = Stage::Over;
-            self.output.write_all(&finished)?;
+            self.shared.write(&mut self.output, &finished)?;
         }
         Ok(())
     }
@@ -382,6 +401,8 @@ impl Host {
     fn obey(&mut self, message: ToNode) -> io::Result<()> {
         let answer = match (message, &mut self.part) {
             (ToNode::Prepare(assignment), part) => {
+                let earliest = &self.shared.prepare_ns;
+                earliest.fetch_min(now_ns(), Ordering::Relaxed);
                 let test = HostTest::of(*assignment);
                 let listeners = test.listeners();
                 *part = Some(Part {
@@ -429,7 +450,7 @@ impl Host {
             // A heartbeat, or a message that has no meaning here.
             _ => return Ok(()),
         };
-        say(&mut self.output, &answer)
+        self.shared.say(&mut self.output, &answer)
     }
 }
 
@@ -449,8 +470,16 @@ impl Part {
     }
 }
 
-fn say(output: &mut File, message: &FromNode) -> io::Result<()> {
-    output.write_all(&frame::encode(&serde_json::to_vec(message)?))
+impl Shared {
+    fn say(&self, output: &mut File, message: &FromNode) -> io::Result<()> {
+        self.write(output, &frame::encode(&serde_json::to_vec(message)?))
+    }
+
+    fn write(&self, output: &mut File, bytes: &[u8]) -> io::Result<()> {
+        self.sent_bytes
+            .fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        output.write_all(bytes)
+    }
 }
 
 /// The nonce of a start script, which holds it in two halves: `l_n=LEFT; l_n="$l_n"RIGHT`.

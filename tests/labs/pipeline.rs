@@ -310,15 +310,15 @@ fn another_build_in_the_cache_is_replaced_and_not_started() {
         .find(|path| path.metadata().is_ok_and(|meta| meta.len() > 1_000_000))
         .expect("a copy");
     let mut bytes = std::fs::read(&copy).expect("readable");
-    let text = b"Tests a network switch under full load";
+    let text = b"pipebench-node ";
     let at = bytes
         .windows(text.len())
         .position(|part| part == text)
-        .expect("its own help");
-    bytes[at] = b'l';
+        .expect("the name of its build");
+    bytes[at] = b'P';
     std::fs::write(&copy, bytes).expect("written");
     run(&lab, &words).0.expect_success();
-    let own = std::fs::read(PIPEBENCH).expect("readable");
+    let own = std::fs::read(env!("CARGO_BIN_EXE_pipebench-node")).expect("readable");
     assert!(
         std::fs::read(&copy).expect("readable") == own,
         "the copy is whole again"

@@ -11,8 +11,9 @@
 
 use std::sync::Arc;
 
-use crate::deploy::{Answer, Order};
+use crate::deploy::{Answer, Form, Order};
 use crate::error::{LaunchError, Stage};
+use crate::program::Program;
 
 /// Limit of the output before the magic word, in bytes.
 const MAX_NOISE_BYTES: usize = 64 << 10;
@@ -21,8 +22,8 @@ pub(crate) struct Dialogue {
     state: State,
     nonce: String,
     magic: Vec<u8>,
-    executable: Arc<Vec<u8>>,
-    arch: String,
+    /// `None` if the program runs directly.
+    program: Option<Program>,
     /// Bytes that are neither a whole line nor noise yet.
     pending: Vec<u8>,
     noise: Vec<u8>,
@@ -74,8 +75,7 @@ impl Dialogue {
             state: State::Starting,
             nonce: String::new(),
             magic: magic.to_vec(),
-            executable: Arc::default(),
-            arch: String::new(),
+            program: None,
             pending: Vec::new(),
             noise: Vec::new(),
             notes: Vec::new(),
@@ -85,17 +85,11 @@ impl Dialogue {
     }
 
     /// Starts a dialogue with a shell that receives the script of `order`.
-    pub(crate) fn with_shell(
-        order: &Order,
-        magic: &[u8],
-        executable: &Arc<Vec<u8>>,
-        arch: &str,
-    ) -> Dialogue {
+    pub(crate) fn with_shell(order: &Order, magic: &[u8]) -> Dialogue {
         Dialogue {
             state: State::Answering,
             nonce: format!("{} ", order.nonce),
-            executable: Arc::clone(executable),
-            arch: arch.to_owned(),
+            program: Some(order.program.clone()),
             ..Dialogue::direct(magic)
         }
     }
@@ -161,10 +155,24 @@ impl Dialogue {
             // The executable is written once, even if the script asks for it again.
             Answer::Need { .. } if self.state != State::Answering => {}
             Answer::Have | Answer::Stored => self.state = State::Starting,
-            Answer::Need { index, folder } => {
+            Answer::Need {
+                index,
+                form,
+                arch,
+                folder,
+            } => {
+                let mut all = self.program.iter().flat_map(Program::for_hosts);
+                let Some(program) = all.find(|program| program.arch == arch) else {
+                    return Err(self.no_executable(&arch));
+                };
+                let bytes = match form {
+                    Form::Plain => &program.bytes,
+                    Form::Gzip => program.packed(),
+                };
+                acts.push(Act::Write(Arc::new(format!("{}\n", bytes.len()).into())));
+                acts.push(Act::Write(Arc::clone(bytes)));
                 self.state = State::Storing;
                 self.folder = Some((index, folder));
-                acts.push(Act::Write(Arc::clone(&self.executable)));
             }
             Answer::Short(reason) => {
                 let (index, folder) = self.folder.take().unwrap_or_default();
@@ -178,15 +186,15 @@ impl Dialogue {
                     error.hint("name another folder: --remote-dir DIR"),
                 ));
             }
-            Answer::Arch(arch) => {
-                let text = format!("the host is {arch}, this executable is for {}", self.arch);
-                let error = LaunchError::new(Stage::Deploy, text);
-                return Err(Refusal::Failed(
-                    error.hint("all hosts must have the same architecture"),
-                ));
-            }
+            Answer::Arch(arch) => return Err(self.no_executable(&arch)),
         }
         Ok(())
+    }
+
+    fn no_executable(&self, arch: &str) -> Refusal {
+        let lacks = self.program.as_ref().map(|program| program.lacks(arch));
+        let (text, cure) = lacks.unwrap_or_default();
+        Refusal::Failed(LaunchError::new(Stage::Deploy, text).hint(cure))
     }
 
     /// Looks for the magic word. It can begin in the first `looked_at` bytes of `pending`, which were
@@ -237,22 +245,19 @@ fn find(text: &[u8], word: &[u8], from: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::Program;
     use proptest::prelude::*;
 
     fn with_shell() -> (Dialogue, String) {
-        let bytes = Arc::new(b"program".to_vec());
-        let program = Program {
-            path: "p".into(),
-            bytes: Arc::clone(&bytes),
-            digest: "d".repeat(64),
-            arch: "abacus".into(),
-        };
+        let mut program = Program::new("p".into(), b"program".to_vec(), "abacus".to_owned());
+        let other = Program::new("q".into(), b"other".to_vec(), "quern".to_owned());
+        program.others.push(other);
         let order = Order::new(&program, &[], None);
-        (
-            Dialogue::with_shell(&order, b"MAGIC", &bytes, "abacus"),
-            order.nonce,
-        )
+        (Dialogue::with_shell(&order, b"MAGIC"), order.nonce)
+    }
+
+    fn written(texts: [&str; 2]) -> Vec<Act> {
+        let write = |text: &str| Act::Write(Arc::new(text.as_bytes().to_vec()));
+        texts.map(write).into()
     }
 
     fn failed(refusal: Result<Vec<Act>, Refusal>) -> LaunchError {
@@ -287,9 +292,9 @@ mod tests {
     fn what_is_needed_is_written_and_nothing_else_before_it_is_stored() {
         let (mut dialogue, nonce) = with_shell();
         let acts = dialogue
-            .take(format!("{nonce} note /a: full\n{nonce} need 2 /b\n").as_bytes())
+            .take(format!("{nonce} note /a: full\n{nonce} need 2 plain abacus /b\n").as_bytes())
             .unwrap();
-        assert_eq!(acts, [Act::Write(Arc::new(b"program".to_vec()))]);
+        assert_eq!(acts, written(["7\n", "program"]));
         assert_eq!(
             (dialogue.state(), dialogue.notes()),
             (State::Storing, &["/a: full".to_owned()][..])
@@ -326,9 +331,20 @@ mod tests {
     #[test]
     fn an_executable_that_is_asked_for_twice_is_written_once() {
         let (mut dialogue, nonce) = with_shell();
-        let asked = format!("{nonce} need 1 /a\n{nonce} need 2 /b\n");
-        assert_eq!(dialogue.take(asked.as_bytes()).unwrap().len(), 1);
+        let asked = format!("{nonce} need 1 gzip abacus /a\n{nonce} need 2 plain abacus /b\n");
+        assert_eq!(dialogue.take(asked.as_bytes()).unwrap().len(), 2);
         assert_eq!(dialogue.take(asked.as_bytes()).unwrap(), []);
+    }
+
+    #[test]
+    fn a_host_of_another_architecture_gets_the_executable_for_it() {
+        let (mut dialogue, nonce) = with_shell();
+        let asked = format!("{nonce} need 1 plain quern /a\n");
+        let acts = dialogue.take(asked.as_bytes()).unwrap();
+        assert_eq!(acts, written(["5\n", "other"]));
+        let (mut dialogue, nonce) = with_shell();
+        let asked = format!("{nonce} need 1 plain loom /a\n");
+        assert_eq!(failed(dialogue.take(asked.as_bytes())).stage, Stage::Deploy);
     }
 
     #[test]
@@ -345,7 +361,8 @@ mod tests {
         let error = failed(dialogue.take(format!("{nonce} arch loom\n").as_bytes()));
         assert_eq!(
             error.to_string(),
-            "cannot deploy: the host is loom, this executable is for abacus (all hosts must have the same architecture)"
+            "cannot deploy: the host is loom, this executable is for abacus (name a folder that has pipebench-node-VERSION-loom: --remote-binary DIR)"
+                .replace("VERSION", env!("CARGO_PKG_VERSION"))
         );
         let (mut dialogue, nonce) = with_shell();
         let error = failed(dialogue.take(
@@ -353,7 +370,7 @@ mod tests {
         ));
         assert_eq!(error.text, "no folder is usable: /a: full; /b: noexec");
         let (mut dialogue, nonce) = with_shell();
-        let short = format!("{nonce} need 3 /c\n{nonce} short quota exceeded\n");
+        let short = format!("{nonce} need 3 plain abacus /c\n{nonce} short quota exceeded\n");
         let refusal = dialogue.take(short.as_bytes()).unwrap_err();
         assert_eq!(
             refusal,

@@ -106,6 +106,13 @@ pub(crate) struct Launch {
     /// Default: ~/.cache/pipebench, otherwise /var/tmp or /tmp. Example: --remote-dir /scratch/bench
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub remote_dir: Option<String>,
+
+    /// Folder on this machine with executables for hosts of other architectures
+    ///
+    /// A host of another architecture gets the file `pipebench-node-VERSION-ARCH` from it, as `make dist` names it; ARCH
+    /// is what `uname -m` prints there. Example: --remote-binary dist
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub remote_binary: Option<PathBuf>,
 }
 
 impl Launch {

@@ -318,6 +318,13 @@ pub(crate) struct PlainArguments {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub samples: Option<PathBuf>,
 
+    /// Write the rate of every link of every test
+    ///
+    /// The record keeps every link of a test with at most 8192 links, and sums and the 64 slowest links of a larger
+    /// one; this file has one line per link. Example: --matrix matrix.csv
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub matrix: Option<PathBuf>,
+
     /// Seed of the payload; the record keeps it
     ///
     /// It also draws the sample of permutations of an acceptance of more than 64 hosts. Default: 1 for such an

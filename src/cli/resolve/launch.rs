@@ -77,6 +77,8 @@ pub(super) fn options(options: &mut Options, launch: &Launch, engine: &Engine) {
     let file = launch.token_file.as_deref();
     options.given("token-file", file.map(Path::display));
     options.given("remote-dir", launch.remote_dir.as_ref());
+    let binary = launch.remote_binary.as_ref();
+    options.given("remote-binary", binary.map(|folder| folder.display()));
     options.list("deadline", &launch.deadline);
     options.set("fanout", launch.fanout);
 }

@@ -20,65 +20,35 @@ pub(super) fn passed(
     both.collect()
 }
 
-/// Compares payload with interface counters, host by host. An aborted run has no findings: only one side counted
-/// the data in flight.
-pub(super) fn wires(
-    plan: &RunPlan,
-    test: &Test,
-    hosts: &[HostRecord],
-    reports: &[Option<&NodeReport>],
-    links: &[LinkRecord],
-    run_ns: u64,
-) -> Vec<WireFinding> {
-    if !reports
-        .iter()
-        .all(|one| one.is_some_and(|one| one.complete))
-    {
-        return Vec::new();
-    }
-    // By the first node of each host. Nodes of one host read the same counters at slightly different times.
-    let mut readings = vec![Vec::new(); hosts.len()];
-    for (report, host) in reports.iter().zip(hosts) {
-        readings[host.host_index].extend(report.map(|report| &report.interfaces));
-    }
-    let mut loads = loads(test, hosts, links);
-    let mut findings = Vec::new();
-    for (first, host) in first_nodes(hosts) {
-        let readings = &readings[first];
-        let merged = [
-            merge(readings.iter().map(|reading| &reading[0]), u64::min),
-            merge(readings.iter().map(|reading| &reading[1]), u64::max),
-        ];
-        let rails = &mut loads[first];
-        add_upper(rails, &host.facts.interfaces);
-        let v6 = host
-            .rails
-            .first()
-            .is_some_and(|port| port.address.is_ipv6());
-        let label = &plan.nodes[first].label;
-        findings.extend(wires::check(
-            label,
-            rails,
-            &passed(&merged),
-            wires::header_bytes(v6),
-            run_ns,
-        ));
-    }
-    findings
+/// Bytes that the links between hosts moved through each data interface. Nodes of a host can use different interfaces.
+pub(super) struct Loads<'a> {
+    test: &'a Test,
+    hosts: &'a [HostRecord],
+    /// By the first node of the host.
+    of_hosts: Vec<Vec<RailLoad>>,
 }
 
-/// Bytes that the links between hosts moved through each data interface, by the first node of the host. Nodes of a host can use different
-/// interfaces. One pass over all links serves all hosts.
-fn loads(test: &Test, hosts: &[HostRecord], links: &[LinkRecord]) -> Vec<Vec<RailLoad>> {
-    let mut loads: Vec<Vec<RailLoad>> = vec![Vec::new(); hosts.len()];
-    for link in links.iter().filter(|link| link.crosses_switch) {
+impl<'a> Loads<'a> {
+    pub(super) fn new(test: &'a Test, hosts: &'a [HostRecord]) -> Self {
+        Self {
+            test,
+            hosts,
+            of_hosts: vec![Vec::new(); hosts.len()],
+        }
+    }
+
+    /// Adds the traffic of a link, if it is one between hosts.
+    pub(super) fn add(&mut self, link: &LinkRecord) {
+        if !link.crosses_switch {
+            return;
+        }
         for (node, sends) in [(link.lane.from, true), (link.lane.to, false)] {
-            let host = &hosts[node];
-            let rail = host.rails.get(test.rail_of(link.lane.stream));
+            let host = &self.hosts[node];
+            let rail = host.rails.get(self.test.rail_of(link.lane.stream));
             let Some(interface) = rail.and_then(|rail| rail.interface.as_ref()) else {
                 continue;
             };
-            let of_host = &mut loads[host.host_index];
+            let of_host = &mut self.of_hosts[host.host_index];
             let mut known = of_host.iter();
             let known = known.position(|load| load.interface == *interface);
             let place = known.unwrap_or_else(|| {
@@ -94,7 +64,51 @@ fn loads(test: &Test, hosts: &[HostRecord], links: &[LinkRecord]) -> Vec<Vec<Rai
             }
         }
     }
-    loads
+
+    /// Compares payload with interface counters, host by host. An aborted run has no findings: only one side counted
+    /// the data in flight.
+    pub(super) fn compare(
+        mut self,
+        plan: &RunPlan,
+        reports: &[Option<&NodeReport>],
+        run_ns: u64,
+    ) -> Vec<WireFinding> {
+        if !reports
+            .iter()
+            .all(|one| one.is_some_and(|one| one.complete))
+        {
+            return Vec::new();
+        }
+        let hosts = self.hosts;
+        // By the first node of each host. Nodes of one host read the same counters at slightly different times.
+        let mut readings = vec![Vec::new(); hosts.len()];
+        for (report, host) in reports.iter().zip(hosts) {
+            readings[host.host_index].extend(report.map(|report| &report.interfaces));
+        }
+        let mut findings = Vec::new();
+        for (first, host) in first_nodes(hosts) {
+            let readings = &readings[first];
+            let merged = [
+                merge(readings.iter().map(|reading| &reading[0]), u64::min),
+                merge(readings.iter().map(|reading| &reading[1]), u64::max),
+            ];
+            let rails = &mut self.of_hosts[first];
+            add_upper(rails, &host.facts.interfaces);
+            let v6 = host
+                .rails
+                .first()
+                .is_some_and(|port| port.address.is_ipv6());
+            let label = &plan.nodes[first].label;
+            findings.extend(wires::check(
+                label,
+                rails,
+                &passed(&merged),
+                wires::header_bytes(v6),
+                run_ns,
+            ));
+        }
+        findings
+    }
 }
 
 /// Adds the traffic of upper interfaces to the loads of a host: an interface below another one, for example below a VLAN, also counts the traffic

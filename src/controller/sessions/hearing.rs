@@ -1,7 +1,9 @@
 //! Input from the nodes: the launcher's events, and the messages that their bytes contain.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
+use launcher::hosts::fold;
 use launcher::{Event, Stage};
 
 use crate::outside;
@@ -211,8 +213,11 @@ impl Sessions {
     }
 
     fn greet(&mut self, node: usize, hello: Hello) {
-        let (ours, theirs) = (&self.limits.digest, &hello.digest);
-        if hello.wire_version != WIRE_VERSION || ours != theirs {
+        let (own, theirs) = (&self.limits.program, &hello.digest);
+        let ours = &own.digest;
+        let same_version =
+            hello.wire_version == WIRE_VERSION && hello.version == env!("CARGO_PKG_VERSION");
+        if !same_version || own.of_digest(theirs).is_none() {
             let what = format!(
                 "another build answers: pipebench {} ({}), this is {} ({}) (remove {} there)",
                 hello.version,
@@ -224,5 +229,23 @@ impl Sessions {
             return self.lose(node, TroubleKind::Version, what);
         }
         self.nodes[node].hello = Some(hello);
+    }
+
+    /// Notes once that hosts of several architectures take part: their processors differ, not only their ports.
+    pub(super) fn note_architectures(&mut self) {
+        let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for node in &self.nodes {
+            if let Some(facts) = node.facts() {
+                let same = hosts.entry(&facts.architecture).or_default();
+                same.push(node.label.clone());
+            }
+        }
+        if hosts.len() > 1 {
+            let each = hosts.iter();
+            let each = each.map(|(arch, labels)| format!("{arch} on {}", fold(labels)));
+            let each: Vec<String> = each.collect();
+            let text = format!("hosts of several architectures: {}", each.join(", "));
+            self.log.notice(text);
+        }
     }
 }

@@ -7,7 +7,7 @@ use launcher::Program;
 use crate::plan::NodeSpec;
 use crate::plan::lanes::tests::{plan_of, test_of};
 use crate::record::PairTime;
-use crate::wire::message::{FromNode, RankWord};
+use crate::wire::message::{FromNode, Hello, RankWord, WIRE_VERSION};
 
 use super::*;
 use crate::wire::frame;
@@ -21,12 +21,7 @@ fn scripted(nodes: usize) -> Sessions {
     let plan = plan_of((1..=nodes).map(node).collect(), test_of(2, 1));
     let conditions = Conditions {
         settings: launcher::Settings::default(),
-        program: Program {
-            path: PathBuf::new(),
-            bytes: Arc::default(),
-            digest: String::new(),
-            arch: String::new(),
-        },
+        program: Program::new(PathBuf::new(), Vec::new(), "abacus".to_owned()),
         stop: Arc::default(),
         command: Vec::new(),
         options: Vec::new(),
@@ -215,4 +210,63 @@ fn a_node_that_falls_silent_before_the_start_takes_no_part() {
         matches!(lost[..], [("n2", None), ("n3", Some(6..))]),
         "{lost:?}"
     );
+}
+
+/// Symptom: nodes that were late together became one failure of no known node, and the run ended in spite of `--keep-going`.
+#[test]
+fn a_run_continues_without_nodes_that_are_late_together() {
+    let mut sessions = scripted(8);
+    sessions.limits.keep_going = true;
+    let now_ns = clock::monotonic_ns();
+    sessions.set_start(now_ns, now_ns + 1);
+    for node in [0, 1, 3, 4, 5, 7] {
+        sessions.nodes[node].test.ready = true;
+    }
+    let waited = sessions.await_all("be ready", 1, |node| node.test.ready);
+    assert!(waited.is_ok(), "{:?}", sessions.failures());
+    let lost: Vec<(&str, &str)> = sessions
+        .lost()
+        .map(|one| (one.node.as_str(), one.what.as_str()))
+        .collect();
+    let what = "cannot be ready: timed out after 0 s";
+    assert_eq!(lost, [("n3", what), ("n7", what)]);
+}
+
+/// Symptom: a run with hosts of two architectures was refused because their executables had two digests.
+#[test]
+fn executables_for_several_architectures_are_known_and_those_of_other_builds_are_not() {
+    let mut sessions = scripted(4);
+    let own = sessions.limits.program.digest.clone();
+    let other = Program::new(PathBuf::new(), b"other".to_vec(), "quern".to_owned());
+    let digest = other.digest.clone();
+    sessions.limits.program.others.push(other);
+    let version = env!("CARGO_PKG_VERSION");
+    let hellos = [
+        (own.as_str(), version, "abacus"),
+        (&digest, version, "quern"),
+        (&digest, "0.0.1", "quern"),
+        ("0123", version, "abacus"),
+    ];
+    for (node, (digest, version, architecture)) in hellos.into_iter().enumerate() {
+        let hello = FromNode::Hello(Box::new(Hello {
+            wire_version: WIRE_VERSION,
+            version: version.to_owned(),
+            digest: digest.to_owned(),
+            executable: "p".to_owned(),
+            pid: 1,
+            facts: HostFacts {
+                architecture: architecture.to_owned(),
+                ..HostFacts::default()
+            },
+        }));
+        sessions.say(node, &hello);
+    }
+    let refused = sessions.failures();
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused[0].starts_with("n3: another build answers: pipebench 0.0.1 "));
+    assert!(refused[1].starts_with("n4: another build answers: "));
+    sessions.note_architectures();
+    sessions.note_architectures();
+    let noted = "hosts of several architectures: abacus on n1, quern on n2";
+    assert_eq!(sessions.log.notices, [noted]);
 }

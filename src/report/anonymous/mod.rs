@@ -272,8 +272,10 @@ fn results(names: &mut Names, outcome: &mut Outcome) -> serde_json::Result<()> {
                 let links = std::mem::take(&mut test.links);
                 let worst = std::mem::take(&mut test.worst_links);
                 let seconds = std::mem::take(&mut test.seconds);
+                let sums = test.sums.take();
                 *test = part(names, &*test)?;
-                (test.links, test.worst_links, test.seconds) = (links, worst, seconds);
+                (test.links, test.worst_links) = (links, worst);
+                (test.seconds, test.sums) = (seconds, sums);
             }
         }
         Outcome::Linktest(linktest) => linktest.ranks = part(names, &linktest.ranks)?,

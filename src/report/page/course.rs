@@ -138,6 +138,17 @@ type BytesOf = fn(&Second) -> &[u64];
 fn columns(record: &Record, test: &TestRecord) -> (BTreeSet<usize>, BytesOf) {
     let plan = &record.plan.tests()[test.test];
     let rails = plan.rails.max(1);
+    if let Some(sums) = &test.sums {
+        let ports = sums.ports.iter().enumerate();
+        let receive = ports.filter(|(_, [_, into])| into.links > 0);
+        let receive = receive.map(|(port, _)| port);
+        return match sums.crosses_switch {
+            true => (receive.collect(), |second| &second.received_bytes),
+            false => (receive.map(|port| port / rails).collect(), |second| {
+                &second.same_host_bytes
+            }),
+        };
+    }
     let crossing = test.links.iter().filter(|link| link.crosses_switch);
     let ports: BTreeSet<usize> = crossing
         .map(|link| link.lane.to * rails + plan.rail_of(link.lane.stream))

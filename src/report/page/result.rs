@@ -20,7 +20,7 @@ const ROWS: usize = 64;
 pub(super) fn section(record: &Record) -> Markup {
     let is_on_sheet = record.sheet.directions().next().is_some();
     let tests = record.counted();
-    let measured = |test: &&&TestRecord| test.links.iter().any(|link| link.interval_ns > 0);
+    let measured = |test: &&&TestRecord| test.has_measured();
     let Some(test) = tests.iter().find(measured).filter(|_| !is_on_sheet) else {
         return html! {};
     };
@@ -86,7 +86,7 @@ fn ports(record: &Record, test: &TestRecord, figures: &Figures, tests: usize) ->
 /// The pairs of nodes, each relative to the fastest.
 fn pairs(record: &Record, test: &TestRecord) -> Heat {
     let mut rates: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-    for link in test.links.iter().filter(|link| !link.lane.is_own()) {
+    for link in test.every_link().iter().filter(|link| !link.lane.is_own()) {
         *rates.entry((link.lane.from, link.lane.to)).or_default() += test.rate_of(link) * 1e9;
     }
     let most = rates.values().copied().fold(0.0, f64::max);

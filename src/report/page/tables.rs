@@ -533,7 +533,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
                     @for (name, text) in site.said() { dt { (name) } dd { (text) } }
                 }
                 @if let Some(text) = judged::taken_over(record) { dt { "resumed" } dd { (text) } }
-                dt { "tool" } dd { "pipebench " (record.tool_version) ", the same executable on every host, SHA-256 " code { (record.tool_digest) } }
+                dt { "tool" } dd { "pipebench " (record.tool_version) ", every host runs an executable of this version; that of the launching machine has SHA-256 " code { (record.tool_digest) } }
                 dt { "command" } dd { code { "pipebench " (quoted(&record.command)) } }
                 @if has_floor { dt { "floor" } dd { (floor_in_full(&record.plan)) " in every test" } }
                 @if has_loss {

@@ -1,0 +1,5 @@
+//! The executable for hosts: `pipebench node`, and nothing else; see `cli/node.rs`.
+
+fn main() -> std::process::ExitCode {
+    pipebench::node_main()
+}

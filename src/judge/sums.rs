@@ -1,0 +1,228 @@
+//! A test whose record has sums of links as the judge sees it: what each port and each uplink carried, and what it should have carried.
+//!
+//! What should have passed a port follows from links between classes of ports: equal ports with as many links get as much as each other, so
+//! one flow stands for all links from one class to another, and a mesh of a thousand hosts takes no million of flows. After that each port
+//! has a flow of its own: with so many links it depends on no single partner. Links between two groups are one flow through their uplinks.
+
+use std::collections::BTreeMap;
+
+use crate::plan::Test;
+use crate::plan::lanes::Lane;
+use crate::record::LinkSums;
+
+use super::fabric::{Observation, Place};
+use super::filling::{Flow, fill};
+use super::thresholds::FULL;
+use super::view::View;
+
+/// What makes ports equal: rail, group, ceilings, and numbers of links out of them and into them.
+type Class = (usize, Option<usize>, [u64; 2], [usize; 2]);
+
+/// Puts what each place carried into an observation, and the flows that say what it should have carried. `port_of` has the port of each node on
+/// each rail.
+pub(super) fn see(
+    view: &View,
+    test: &Test,
+    sums: &LinkSums,
+    port_of: &[Vec<usize>],
+    observation: &mut Observation,
+) {
+    let fabric = &view.fabric;
+    let rails = test.rails.max(1);
+    if !sums.crosses_switch {
+        observation.capacities = view.ceilings();
+        return;
+    }
+    let mut passed = vec![0.0; fabric.places()];
+    let mut acks_per_s = vec![0.0; fabric.places()];
+    for (at, both) in sums.ports.iter().enumerate() {
+        let Some(port) = port_of.get(at / rails).map(|ports| ports[at % rails]) else {
+            continue;
+        };
+        for (sum, sends) in both.iter().zip([true, false]) {
+            let place = fabric.number(Place::of_port(port, sends));
+            passed[place] += sum.rate_bits_per_s;
+            // Acknowledgements go the other way.
+            acks_per_s[place ^ 1] += sum.acks_per_s;
+            if let Some(uplink) = uplink_of(view, port, sends) {
+                let across = sum.across_bits_per_s / sum.rate_bits_per_s.max(f64::MIN_POSITIVE);
+                passed[uplink] += sum.across_bits_per_s;
+                acks_per_s[uplink ^ 1] += sum.acks_per_s * across.min(1.0);
+            }
+        }
+    }
+    observation.capacities = view.capacities(&acks_per_s);
+    let (of_ports, of_groups) = flows(view, test, port_of, &observation.capacities);
+    observation.flows = of_groups;
+    let wanted = observation.sums(&fill(&observation.capacities, &observation.flows));
+    let ports = 2 * fabric.ports.len();
+    let mut uplinks = ports..fabric.places();
+    // A slow uplink holds ports of both groups down, each to another extent. If the test judges that uplink, it judges no ports.
+    let is_slow = |uplink: usize| {
+        wanted[uplink] >= observation.capacities[uplink] * FULL
+            && passed[uplink] < wanted[uplink] * fabric.floor(uplink)
+    };
+    match uplinks.any(is_slow) {
+        true => passed[..ports].fill(0.0),
+        false => observation.flows.extend(of_ports),
+    }
+    observation.passed = passed;
+}
+
+/// Number of the uplink between a port and ports of other groups, in the direction in which the port sends or receives.
+fn uplink_of(view: &View, port: usize, sends: bool) -> Option<usize> {
+    let group = view.fabric.ports[port].group?;
+    Some(view.fabric.number(match sends {
+        true => Place::Up(group),
+        false => Place::Down(group),
+    }))
+}
+
+/// Links between two classes.
+#[derive(Clone, Copy, Default)]
+struct Between {
+    links: f64,
+    /// Sum of their rate limits.
+    cap: f64,
+}
+
+/// Flows of each port, and those between groups.
+fn flows(
+    view: &View,
+    test: &Test,
+    port_of: &[Vec<usize>],
+    capacities: &[f64],
+) -> (Vec<Flow>, Vec<Flow>) {
+    let fabric = &view.fabric;
+    let pairs = pairs(view, test, port_of);
+    let mut degrees = vec![[0_usize; 2]; fabric.ports.len()];
+    for (from, to, _) in &pairs {
+        degrees[*from][0] += 1;
+        degrees[*to][1] += 1;
+    }
+    let ceilings = view.ceilings();
+    let mut numbers: BTreeMap<Class, usize> = BTreeMap::new();
+    let class_of = fabric.ports.iter().zip(&degrees).enumerate();
+    let class_of = class_of.map(|(port, (spec, degrees))| {
+        let ceilings = [0, 1].map(|back| ceilings[2 * port + back].to_bits());
+        let next = numbers.len();
+        *numbers
+            .entry((spec.rail, spec.group, ceilings, *degrees))
+            .or_insert(next)
+    });
+    let class_of: Vec<usize> = class_of.collect();
+    let classes = numbers.len();
+    // Places of the classes, then the uplinks.
+    let mut of_classes = vec![0.0; 2 * classes];
+    let (mut groups, mut members) = (vec![None; classes], vec![0.0; classes]);
+    for (port, class) in class_of.iter().enumerate() {
+        groups[*class] = fabric.ports[port].group;
+        members[*class] += 1.0;
+        for back in [0, 1] {
+            of_classes[2 * class + back] += capacities[2 * port + back];
+        }
+    }
+    of_classes.extend(&capacities[2 * fabric.ports.len()..]);
+    let mut between: BTreeMap<(usize, usize), Between> = BTreeMap::new();
+    for (from, to, limit) in &pairs {
+        let own = between.entry((class_of[*from], class_of[*to])).or_default();
+        own.links += 1.0;
+        own.cap += limit;
+    }
+    let is_across = |(from, to): (usize, usize)| groups[from] != groups[to];
+    let way = |(from, to): (usize, usize)| {
+        let mut way = vec![2 * from, 2 * to + 1];
+        if is_across((from, to)) {
+            let uplink = |group: usize| 2 * (classes + group);
+            way.extend(groups[from].map(uplink));
+            way.extend(groups[to].map(|group| uplink(group) + 1));
+        }
+        way
+    };
+    // From three phases on a chain of links goes there and back.
+    let hops = |(from, to): (usize, usize)| {
+        let hops = 0..test.phases.saturating_sub(1);
+        hops.map(move |hop| if hop % 2 == 0 { (from, to) } else { (to, from) })
+    };
+    let chains: Vec<Flow> = between
+        .iter()
+        .map(|(pair, links)| Flow {
+            route: hops(*pair).flat_map(way).collect(),
+            weight: links.links,
+            cap: links.cap,
+        })
+        .collect();
+    let mut wanted = vec![0.0; 2 * classes];
+    let mut of_groups: BTreeMap<Vec<usize>, Flow> = BTreeMap::new();
+    for ((pair, links), rate) in between.iter().zip(fill(&of_classes, &chains)) {
+        for (from, to) in hops(*pair) {
+            wanted[2 * from] += rate;
+            wanted[2 * to + 1] += rate;
+            // Uplinks of the fabric follow its ports.
+            let before = fabric.places() - of_classes.len();
+            let uplinks = way((from, to)).into_iter().skip(2);
+            let route: Vec<usize> = uplinks.map(|uplink| uplink + before).collect();
+            if !route.is_empty() {
+                let flow = of_groups.entry(route.clone()).or_insert(Flow {
+                    route,
+                    weight: 0.0,
+                    cap: 0.0,
+                });
+                flow.weight += links.links;
+                flow.cap += rate;
+            }
+        }
+    }
+    let mut of_ports = Vec::new();
+    for (port, class) in class_of.iter().enumerate() {
+        for back in [0, 1] {
+            let (own, of_class) = (2 * port + back, 2 * class + back);
+            let (wanted, capacity) = (wanted[of_class], of_classes[of_class]);
+            if degrees[port][back] == 0 || wanted <= 0.0 {
+                continue;
+            }
+            let cap = match capacity.is_finite() {
+                // A class that is full limits itself, whatever its capacity.
+                _ if wanted >= capacity * (1.0 - 1e-6) => f64::INFINITY,
+                true => wanted * capacities[own] / capacity,
+                false => wanted / members[*class],
+            };
+            of_ports.push(Flow {
+                route: vec![own],
+                weight: degrees[port][back] as f64,
+                cap,
+            });
+        }
+    }
+    (of_ports, of_groups.into_values().collect())
+}
+
+/// Ports at the ends of each group of links that a pair of nodes has on a rail, with the sum of the rate limits of these links.
+fn pairs(view: &View, test: &Test, port_of: &[Vec<usize>]) -> Vec<(usize, usize, f64)> {
+    let (fabric, nodes) = (&view.fabric, port_of.len());
+    let rails = test.rails.max(1);
+    let rate_of = test.rates();
+    let mut pairs = Vec::new();
+    for from in 0..nodes {
+        for to in test.pattern.targets(nodes, from) {
+            for rail in 0..rails.min(test.streams) {
+                let ports = (port_of[from][rail], port_of[to][rail]);
+                if fabric.ports[ports.0].host == fabric.ports[ports.1].host {
+                    continue;
+                }
+                let lane = Lane {
+                    boundary: 0,
+                    from,
+                    to,
+                    stream: rail,
+                    from_slot: 0,
+                    to_slot: 0,
+                };
+                let streams = (rail..test.streams).step_by(rails).count();
+                let limit = rate_of(&lane).map_or(f64::INFINITY, |rate| rate as f64);
+                pairs.push((ports.0, ports.1, limit * streams as f64));
+            }
+        }
+    }
+    pairs
+}
