@@ -283,7 +283,7 @@ fn flags(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_option_that_is_named_exists() {
     // Options of other programs: cargo, git, srun, salloc, kubectl, iperf3 and the benchmarks.
-    const OTHERS: [&str; 13] = [
+    const OTHERS: [&str; 14] = [
         "--write",
         "--release",
         "--test",
@@ -296,6 +296,7 @@ fn every_option_that_is_named_exists() {
         "--bench",
         "--workspace",
         "--from-file",
+        "--net",
         "--ntasks-per-node",
     ];
     let known: BTreeSet<String> = commands()
@@ -378,7 +379,7 @@ fn expect_examples(help: &str, least: usize) {
         let names: Vec<&str> = name
             .split_whitespace()
             .filter(|word| word.starts_with('-'))
-            .map(|word| word.trim_end_matches(','))
+            .map(|word| word.trim_end_matches(',').split('[').next().unwrap_or(word))
             .collect();
         if !names.iter().any(|name| example.contains(name)) {
             wrong.push(format!(

@@ -171,14 +171,23 @@ fn the_list_of_licences_is_that_of_cargo_lock() {
 }
 
 /// Crates that `Cargo.lock` has in more than one version, each with what brings the older one.
-const OLD_COPIES: [(&str, &str); 7] = [
+const OLD_COPIES: [(&str, &str); 13] = [
     ("bitflags", "shared_memory, by nix 0.23"),
-    ("getrandom", "shared_memory, by rand 0.8"),
+    ("block-buffer", "snow, by blake2"),
+    ("chacha20", "snow, by chacha20poly1305"),
+    ("cpufeatures", "snow, by its ciphers"),
+    ("crypto-common", "snow, by its ciphers"),
+    ("digest", "snow, by blake2"),
+    ("getrandom", "shared_memory, by rand 0.8, and snow"),
     ("memoffset", "shared_memory, by nix 0.23"),
     ("nix", "shared_memory"),
+    ("r-efi", "snow, by getrandom 0.3, where there is UEFI"),
     ("rand", "shared_memory"),
     ("rand_core", "shared_memory, by rand 0.8"),
-    ("syn", "macros of maud and zerocopy, while building"),
+    (
+        "syn",
+        "macros of maud, zerocopy and curve25519-dalek, while building",
+    ),
 ];
 
 /// docs/dev/release.md says why they stay. A new one is a decision, and so is a crate that comes from elsewhere than a registry.
@@ -261,9 +270,9 @@ fn a_reader_that_has_gone_away_is_no_failure() {
     }
 }
 
-/// Options at the start of a line, as in `-p, --phases <P>`.
+/// Options at the start of a line, as in `-p, --phases <P>` and `--keep-going[=<SHARE>]`.
 fn leading_options(line: &str) -> Vec<String> {
-    let words = line.split([' ', ',']).filter(|word| !word.is_empty());
+    let words = line.split([' ', ',', '[']).filter(|word| !word.is_empty());
     let options = words.take_while(|word| word.starts_with('-'));
     options.map(str::to_owned).collect()
 }

@@ -20,7 +20,7 @@ use crate::units::{add, gbit_per_s, sum};
 mod interfaces;
 mod sums;
 
-use interfaces::{Loads, passed};
+use interfaces::{Loads, crosses, passed};
 use sums::Sums;
 
 use super::events::RunEvent;
@@ -375,11 +375,6 @@ fn node_record(view: &View<'_>) -> NodeRecord {
         record.serving_core = usage::busiest_serving(&before, &after, &seen);
     }
     record
-}
-
-/// True if a lane goes from one host to another.
-fn crosses(hosts: &[HostRecord], lane: &Lane) -> bool {
-    hosts[lane.from].host_index != hosts[lane.to].host_index
 }
 
 fn cores(edge: &Edge) -> Vec<CoreTime> {

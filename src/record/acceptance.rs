@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::LinkKind;
 use crate::plan::lanes::Lane;
 use crate::units::gbit_per_s;
 
-use super::{InterfaceCounters, LinkSums, RoleCpu, TcpInfo};
+use super::{InterfaceCounters, LinkRecord, LinkSums, RoleCpu};
 
 /// Results of an acceptance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -146,38 +145,6 @@ pub struct NodeRecord {
     pub strangers: u64,
 }
 
-/// Results of one link.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LinkRecord {
-    /// Lane of the link.
-    pub lane: Lane,
-    /// Kind of the link.
-    pub kind: LinkKind,
-    /// True if the link connects two hosts.
-    pub crosses_switch: bool,
-    /// Payload sent over the whole run, in bytes.
-    pub sent_bytes: u64,
-    /// Payload received over the whole run, in bytes.
-    pub received_bytes: u64,
-    /// Payload received in the interval, in bytes.
-    pub interval_bytes: u64,
-    /// The receiver's interval in nanoseconds, the divisor of bytes and of the receiver's waits.
-    pub interval_ns: u64,
-    /// The sender's interval in nanoseconds, the divisor of its waits.
-    pub sender_interval_ns: u64,
-    /// Blocks sent over the whole run.
-    pub blocks: u64,
-    /// Use of the time in the interval.
-    pub waits: Waits,
-    /// Cause that limited the link's rate.
-    pub held_by: HeldBy,
-    /// TCP counters of the kernel on the sender's side, at the start and the end of the interval.
-    pub tcp: Option<(TcpInfo, TcpInfo)>,
-    /// Payload retransmitted over the whole run, in bytes.
-    #[serde(default)]
-    pub retransmitted_bytes: u64,
-}
-
 impl TestRecord {
     /// Payload rate of a link in Gbit/s. In a timed run the divisor is the receiver's own interval. In a volume run it is the time until the last
     /// link finished, the same for all links, since rates over different times must not be added.
@@ -226,29 +193,6 @@ impl TestRecord {
     }
 }
 
-impl LinkRecord {
-    /// Acknowledgements per second of its sender's interval.
-    pub fn acks_per_s(&self) -> f64 {
-        self.tcp.map_or(0.0, |(first, last)| {
-            let acks = last.segments_in.saturating_sub(first.segments_in);
-            acks as f64 / (self.sender_interval_ns.max(1) as f64 / 1e9)
-        })
-    }
-
-    /// Path MTU that TCP knew at the end of the interval.
-    pub fn path_mtu_bytes(&self) -> Option<u64> {
-        let known = self.tcp.map(|(_, last)| last.path_mtu_bytes);
-        known.filter(|bytes| *bytes > 0)
-    }
-
-    /// Segments retransmitted in the interval.
-    pub fn retransmits(&self) -> u64 {
-        self.tcp.map_or(0, |(first, last)| {
-            last.retransmits.saturating_sub(first.retransmits)
-        })
-    }
-}
-
 /// Contradiction between the counters of a host's interface and the payload of a rail, over the whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireFinding {
@@ -288,53 +232,6 @@ pub enum WireKind {
         /// Bytes that did not belong to the run.
         bytes: u64,
     },
-}
-
-/// Use of a link's time within the interval, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waits {
-    /// Sender: waiting for a block to send.
-    pub waiting_for_block_ns: u64,
-    /// Sender: in write.
-    pub in_write_ns: u64,
-    /// Sender: pausing on purpose (rate limit, same-node chain).
-    pub pacing_ns: u64,
-    /// Receiver: in read.
-    pub in_read_ns: u64,
-    /// Receiver: waiting for a free slot.
-    pub waiting_for_slot_ns: u64,
-}
-
-/// Cause that limited the rate of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HeldBy {
-    /// The path: the sender was in write, and the receiver was ready.
-    Limiting,
-    /// Its sender had nothing to send.
-    Starved,
-    /// Its receiver had no room.
-    HeldBack,
-    /// A rate limit of the plan.
-    Paced,
-    /// No single cause; usually a busy host.
-    Mixed,
-    /// No measurement.
-    Unknown,
-}
-
-impl HeldBy {
-    /// The word for it, as in the record.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Limiting => "limiting",
-            Self::Starved => "starved",
-            Self::HeldBack => "held-back",
-            Self::Paced => "paced",
-            Self::Mixed => "mixed",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// Check that sent, received and relayed bytes agree, over the whole run.

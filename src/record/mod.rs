@@ -5,6 +5,7 @@ mod counters;
 mod facts;
 mod imb;
 mod latency;
+mod link;
 mod linktest;
 mod live;
 mod node;
@@ -17,8 +18,8 @@ mod trouble;
 pub mod version_1;
 
 pub use acceptance::{
-    AcceptanceRecord, ClockRecord, Conservation, HeldBy, LinkRecord, LinkSeries, NodeRecord,
-    Second, TestRecord, Waits, WireFinding, WireKind,
+    AcceptanceRecord, ClockRecord, Conservation, LinkSeries, NodeRecord, Second, TestRecord,
+    WireFinding, WireKind,
 };
 pub use counters::InterfaceCounters;
 pub use facts::{HostFacts, Interface, Pcie, SwitchPort};
@@ -26,6 +27,7 @@ pub use imb::{
     FileTimes, GroupTimes, ImbRecord, LineRecord, LineSpread, Overlap, RankLine, TableRecord,
 };
 pub use latency::{CableLatency, LatencyRecord, PairLatency, Planned, SlowCable, Together};
+pub use link::{HeldBy, LinkRecord, Waits};
 pub use linktest::{
     Effort, LinktestRecord, PairTime, RankRecord, RetestRecord, RoundProgress, RoundRecord,
     TimeSpread,

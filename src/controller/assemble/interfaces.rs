@@ -1,5 +1,6 @@
 //! Compares the counters of interfaces with the payload that links moved through them.
 
+use crate::plan::lanes::Lane;
 use crate::plan::{RunPlan, Test};
 use crate::record::{
     HostRecord, Interface, InterfaceCounters, LinkRecord, NodeReport, WireFinding, first_nodes,
@@ -157,4 +158,9 @@ fn merge<'a>(
         }
     }
     merged
+}
+
+/// True if a lane goes from one host to another.
+pub(super) fn crosses(hosts: &[HostRecord], lane: &Lane) -> bool {
+    hosts[lane.from].host_index != hosts[lane.to].host_index
 }

@@ -4,7 +4,7 @@ use crate::plan::lanes::Lane;
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, LinkRates, LinkRecord, LinkSums, TestRecord};
 
-use super::crosses;
+use super::interfaces::crosses;
 
 /// Most links that are kept beside the sums: as many as have a series.
 const KEPT: usize = 64;
