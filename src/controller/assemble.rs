@@ -63,6 +63,7 @@ pub(super) fn test(
 
 /// Builds the record without sessions. `hosts`, `reports` and the offsets before and after the test have one entry for each node of the plan. The
 /// numbers in a report need not make sense. `None` if `is_over` says that the record is not wanted any more.
+#[cfg(any(test, feature = "internals"))]
 pub fn from_reports(
     plan: &RunPlan,
     number: usize,

@@ -205,8 +205,9 @@ fn pairs(view: &View, test: &Test, port_of: &[Vec<usize>]) -> Vec<(usize, usize,
     let mut pairs = Vec::new();
     for from in 0..nodes {
         for to in test.pattern.targets(nodes, from) {
-            for rail in 0..rails.min(test.streams) {
-                let ports = (port_of[from][rail], port_of[to][rail]);
+            let both = port_of[from].iter().zip(&port_of[to]);
+            for (rail, (own, other)) in both.enumerate().take(rails.min(test.streams)) {
+                let ports = (*own, *other);
                 if fabric.ports[ports.0].host == fabric.ports[ports.1].host {
                     continue;
                 }

@@ -3,7 +3,7 @@
 //! It never stands on a command line, where all users of a machine can read it.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -150,16 +150,11 @@ impl Token {
     }
 }
 
-/// Reads up to the first line end, and no further.
+/// Reads the first line. What follows need not come to an end.
 fn first_line(input: impl Read) -> io::Result<String> {
     let mut line = String::new();
-    for byte in input.take(MAX_FILE_BYTES).bytes() {
-        match byte? {
-            b'\n' => break,
-            byte => line.push(char::from(byte)),
-        }
-    }
-    Ok(line)
+    BufReader::new(input.take(MAX_FILE_BYTES)).read_line(&mut line)?;
+    Ok(line.trim_end_matches('\n').to_owned())
 }
 
 /// A file with a token, which ends with the run.
