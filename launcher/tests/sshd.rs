@@ -342,11 +342,11 @@ fn gone(process: &str) -> bool {
     !alive()
 }
 
-fn names_in(folder: &Path) -> Vec<String> {
-    fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect()
+/// The copies on the host: files in the sub-folder of this user.
+fn copies(sshd: &Sshd) -> Vec<PathBuf> {
+    let own = fs::read_dir(sshd.path("remote")).unwrap().next().unwrap();
+    let copies = fs::read_dir(own.unwrap().path()).unwrap();
+    copies.map(|copy| copy.unwrap().path()).collect()
 }
 
 #[test]
@@ -366,9 +366,9 @@ fn deploys_talks_and_copies_nothing_the_second_time() {
             Stage::Start
         ]
     );
-    let names = names_in(&sshd.path("remote"));
-    assert_eq!(names.len(), 1, "{names:?}");
-    let file = sshd.path("remote").join(&names[0]);
+    let made_copies = copies(&sshd);
+    assert_eq!(made_copies.len(), 1, "{made_copies:?}");
+    let file = made_copies[0].clone();
     assert_eq!(
         fs::metadata(&file).unwrap().permissions().mode() & 0o777,
         0o700
@@ -380,7 +380,7 @@ fn deploys_talks_and_copies_nothing_the_second_time() {
         std::os::unix::fs::MetadataExt::ino(&fs::metadata(&file).unwrap()),
         made
     );
-    assert_eq!(names_in(&sshd.path("remote")), names);
+    assert_eq!(copies(&sshd), made_copies);
 }
 
 /// A program of 5 MB, of which half is left when it is compressed.
@@ -406,9 +406,8 @@ fn the_executable_travels_compressed() {
         came > whole / 3 && came < whole * 2 / 3,
         "{came} of {whole} bytes"
     );
-    let remote = sshd.path("remote");
-    let file = remote.join(&names_in(&remote)[0]);
-    assert_eq!(fs::metadata(file).unwrap().len(), whole);
+    let copy = copies(&sshd).pop().unwrap();
+    assert_eq!(fs::metadata(copy).unwrap().len(), whole);
 }
 
 #[test]
@@ -788,7 +787,7 @@ fn a_fan_out_wider_than_the_server_allows_comes_up_all_the_same() {
     run.fleet.finish(LONG);
     assert!(processes.iter().all(|process| gone(process)));
     assert_eq!(
-        names_in(&sshd.path("remote")).len(),
+        copies(&sshd).len(),
         1,
         "eight deployments at once leave one file"
     );
