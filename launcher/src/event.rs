@@ -53,8 +53,8 @@ pub(crate) struct Tickets {
 }
 
 impl Tickets {
-    /// Tickets of one of `hosts` hosts. Each of its events that the owner has not handled has at most 64 KiB;
-    /// many hosts have fewer of them each, so that those of all hosts stay below 64 MiB, or two for each host.
+    /// Tickets of one of `hosts` hosts. Each of its events that the owner has not handled has at most 16 KiB;
+    /// many hosts have fewer of them each, so that those of all hosts stay below 16 MiB, or two for each host.
     pub(crate) fn among(hosts: usize) -> Tickets {
         const ALL: usize = 1024;
         const MOST: usize = 16;

@@ -21,7 +21,7 @@ const NAMED: &str = concat!("pipebench-node-", env!("CARGO_PKG_VERSION"), "-");
 pub struct Program {
     /// Path on this machine; local sessions run it from here.
     pub path: PathBuf,
-    /// Its bytes, read once for all hosts.
+    /// Its bytes, read once for all hosts; none if another executable travels instead.
     pub bytes: Arc<Vec<u8>>,
     /// SHA-256 of the bytes in lower-case hexadecimal digits.
     pub digest: String,
@@ -108,6 +108,7 @@ impl Program {
         {
             let node = Program::new(path, bytes, self.arch.clone());
             self.others.push(node);
+            self.bytes = Arc::default();
         }
         self
     }

@@ -192,11 +192,10 @@ impl RunState<'_> {
         }
         let test = &mut self.plan.tests_mut()[number];
         let all = lanes::of_boundary(test, nodes, 0);
-        let here = |lane: &&lanes::Lane| {
+        let here = |lane: &lanes::Lane| {
             !self.sessions.is_lost(lane.from) && !self.sessions.is_lost(lane.to)
         };
         let mut left: Vec<(usize, usize)> = all
-            .iter()
             .filter(here)
             .filter(|lane| !lane.is_own())
             .map(|lane| (lane.from, lane.to))

@@ -138,11 +138,12 @@ impl Nodes<'_> {
         let mut loads = Loads::new(test, hosts);
         let mut sums: Option<Sums<'_>> = None;
         for boundary in 0..test.phases - 1 {
-            let lanes = lanes::of_boundary(test, nodes, boundary);
             if !keeps_links && sums.is_none() {
-                sums = Some(Sums::new(plan, test, hosts, &lanes));
+                let mut lanes = lanes::of_boundary(test, nodes, boundary);
+                let crosses_switch = lanes.any(|lane| crosses(hosts, &lane));
+                sums = Some(Sums::new(plan, test, crosses_switch));
             }
-            for lane in lanes {
+            for lane in lanes::of_boundary(test, nodes, boundary) {
                 if is_over() {
                     return None;
                 }

@@ -8,6 +8,8 @@ pub const MAGIC_WORD: &[u8] = b"\x01pipebench-node-1\x02\n";
 pub const LIMIT_BYTES: usize = 64 << 20;
 const MARK: [u8; 4] = *b"PBF1";
 const HEAD_BYTES: usize = 8;
+/// Most bytes that are reserved for a message because its head announces them.
+const MOST_RESERVED_BYTES: usize = 1 << 20;
 
 /// Reason why bytes are not frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -50,6 +52,11 @@ impl Decoder {
         self.pending.drain(..self.taken);
         self.taken = 0;
         self.pending.extend_from_slice(bytes);
+        // A thousand nodes report at the same time: without this their buffers would be up to twice as large as their messages.
+        if let Ok(Some((length, arrived))) = self.next_length() {
+            let missing = (length - arrived.len()).min(MOST_RESERVED_BYTES);
+            self.pending.reserve_exact(missing);
+        }
     }
 
     /// Length of the next message in bytes, and as much of the message as has arrived; `None` if not even its head has.
@@ -75,6 +82,10 @@ impl Decoder {
             Some((length, arrived)) if arrived.len() == length => {
                 let message = arrived.to_vec();
                 self.taken += HEAD_BYTES + length;
+                // Between messages nothing is kept: buffers of the longest ones, of a thousand nodes, are hundreds of MB.
+                if self.pending_bytes() == 0 {
+                    *self = Self::default();
+                }
                 Ok(Some(message))
             }
             _ => Ok(None),
@@ -104,6 +115,18 @@ mod tests {
                 }
             }
             prop_assert_eq!(got, messages);
+        }
+
+        #[test]
+        fn a_long_message_leaves_no_memory_behind(length in 1_usize..300_000) {
+            let bytes = encode(&vec![b'7'; length]);
+            let mut decoder = Decoder::default();
+            for piece in bytes.chunks(16 << 10) {
+                decoder.push(piece);
+                prop_assert!(decoder.pending.capacity() <= bytes.len().max(16 << 10));
+            }
+            prop_assert_eq!(decoder.next_message().unwrap().map(|message| message.len()), Some(length + 1));
+            prop_assert_eq!(decoder.pending.capacity(), 0);
         }
 
         #[test]

@@ -105,7 +105,7 @@ struct Drive<'a> {
     deadline: Option<(State, Instant)>,
 }
 
-const READ_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 16 << 10;
 /// Reads in a row before the loop turns to its other duties.
 const READS_PER_TURN: usize = 16;
 /// Pause in reading while the owner has too many events to handle.

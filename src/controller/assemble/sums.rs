@@ -1,10 +1,7 @@
 //! Sums over the links of a test that has too many to keep each, and the slowest of its links.
 
-use crate::plan::lanes::Lane;
 use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, LinkRates, LinkRecord, LinkSums, TestRecord};
-
-use super::interfaces::crosses;
+use crate::record::{LinkRates, LinkRecord, LinkSums, TestRecord};
 
 /// Most links that are kept beside the sums: as many as have a series.
 const KEPT: usize = 64;
@@ -23,13 +20,8 @@ pub(super) struct Sums<'a> {
 }
 
 impl<'a> Sums<'a> {
-    /// `lanes` are those of one boundary.
-    pub(super) fn new(
-        plan: &RunPlan,
-        test: &'a Test,
-        hosts: &[HostRecord],
-        lanes: &[Lane],
-    ) -> Self {
+    /// `crosses_switch` is true if a link connects two hosts.
+    pub(super) fn new(plan: &RunPlan, test: &'a Test, crosses_switch: bool) -> Self {
         let group_of = |group: &Option<String>| {
             let mut uplinks = plan.criteria.uplinks.iter();
             uplinks.position(|uplink| group.as_ref() == Some(&uplink.group))
@@ -39,7 +31,7 @@ impl<'a> Sums<'a> {
             test,
             groups: groups.collect(),
             sums: LinkSums {
-                crosses_switch: lanes.iter().any(|lane| crosses(hosts, lane)),
+                crosses_switch,
                 ports: vec![Default::default(); plan.nodes.len() * test.rails.max(1)],
                 ..LinkSums::default()
             },
