@@ -29,7 +29,11 @@ struct Join(Child);
 impl Join {
     /// Joins as the node of this host.
     fn start(token: &Path, host: &str) -> Self {
-        let child = Command::new(PIPEBENCH)
+        Self::by(PIPEBENCH, token, host)
+    }
+
+    fn by(executable: &str, token: &Path, host: &str) -> Self {
+        let child = Command::new(executable)
             .args(["join", "--deadline", "20s", "--token-file"])
             .arg(token)
             .env("SLURMD_NODENAME", host)
@@ -113,7 +117,9 @@ fn nodes_that_a_user_starts_join_and_are_the_hosts_of_the_run() {
     let run = awaiting(2, &token, &SHORT);
     let mode = fs::metadata(&token).expect("a token").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let joins = ["n1", "n2"].map(|host| Join::start(&token, host));
+    // The second host has the small executable only.
+    let small = env!("CARGO_BIN_EXE_pipebench-node");
+    let joins = [Join::start(&token, "n1"), Join::by(small, &token, "n2")];
     let ended = run.end("two that joined", SOON);
     assert_eq!(ended.code, Some(0), "{}", ended.errors);
     let record = ended.record.expect("a record");

@@ -140,8 +140,10 @@ fn each_manifest_runs_the_image_of_its_containerfile() {
         instructions,
         [
             "FROM scratch",
-            "COPY pipebench /pipebench",
-            "ENTRYPOINT [\"/pipebench\", \"join\"]"
+            "COPY pipebench-node /pipebench-node",
+            "ENTRYPOINT [\"/pipebench-node\", \"join\"]"
         ]
     );
+    let executable = fs::metadata(env!("CARGO_BIN_EXE_pipebench-node")).expect("an executable");
+    assert!(executable.len() < 15_000_000, "{} bytes", executable.len());
 }

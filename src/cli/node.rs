@@ -2,8 +2,12 @@
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
 use crate::{exit, node};
 
+use super::args::JoinArguments;
+use super::join;
 use super::terminal::{fail, tell};
 
 /// The line by which the launching side knows that `pipebench-node` is of its own build.
@@ -17,15 +21,35 @@ pub(super) const BUILD: &str = concat!(
     "\n"
 );
 
-/// Runs `pipebench-node`, which travels to hosts instead of the whole executable.
+/// Runs `pipebench-node`, which travels to hosts instead of the whole executable, and is all that an image for nodes needs.
 pub fn main() -> ExitCode {
     let word = std::env::args().nth(1);
     let code = match word.as_deref() {
         Some("node") => serve(),
+        Some("join") => joined(),
         _ => Ok(tell(BUILD)),
     };
     let (Ok(code) | Err(code)) = code;
     ExitCode::from(code)
+}
+
+/// The words of `pipebench-node`.
+#[derive(Parser)]
+enum Words {
+    /// As `pipebench join`
+    Join(JoinArguments),
+}
+
+/// Joins a waiting run; returns the exit code.
+fn joined() -> Result<u8, u8> {
+    match Words::try_parse() {
+        Ok(Words::Join(words)) => join::run(&words),
+        Err(error) => {
+            // A closed output hears nothing.
+            let (Ok(()) | Err(_)) = error.print();
+            Err(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
+        }
+    }
 }
 
 /// Serves until the launching side ends it; returns the exit code.

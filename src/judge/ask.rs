@@ -120,7 +120,7 @@ pub(crate) fn paces(
 
 /// Pairs of nodes on different hosts that send to each other.
 fn pairs(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Vec<(usize, usize)> {
-    let lanes = lanes::of_boundary(test, plan.nodes.len(), 0).into_iter();
+    let lanes = lanes::of_boundary(test, plan.nodes.len(), 0);
     let crosses = |(from, to): &(usize, usize)| hosts[*from].host_index != hosts[*to].host_index;
     let mut pairs: Vec<(usize, usize)> = lanes
         .map(|lane| (lane.from, lane.to))

@@ -20,6 +20,7 @@ mod rails;
 mod retest;
 mod selftest;
 mod slurm;
+mod starters;
 mod status;
 mod switch_ports;
 mod truth;
