@@ -3,14 +3,18 @@
 //! What should have passed a port follows from links between classes of ports: equal ports with as many links get as much as each other, so
 //! one flow stands for all links from one class to another, and a mesh of a thousand hosts takes no million of flows. After that each port
 //! has a flow of its own: with so many links it depends on no single partner. Links between two groups are one flow through their uplinks.
+//!
+//! A permutation can have as many links, since it has as many at each port as the mesh. There each node sends to one other, so the sums of a port are
+//! those of a pair, and the test is judged pair by pair.
 
 use std::collections::BTreeMap;
 
 use crate::plan::Test;
 use crate::plan::lanes::Lane;
 use crate::record::LinkSums;
+use crate::units::add;
 
-use super::fabric::{Observation, Place};
+use super::fabric::{Observation, Place, Seen};
 use super::filling::{Flow, fill};
 use super::thresholds::FULL;
 use super::view::View;
@@ -31,6 +35,10 @@ pub(super) fn see(
     let rails = test.rails.max(1);
     if !sums.crosses_switch {
         observation.capacities = view.ceilings();
+        return;
+    }
+    if is_of_pairs(test, port_of.len()) {
+        see_pairs(view, test, sums, port_of, observation);
         return;
     }
     let mut passed = vec![0.0; fabric.places()];
@@ -69,6 +77,54 @@ pub(super) fn see(
     observation.passed = passed;
 }
 
+/// True if each node sends to one node at most, and no relay couples pairs: then the sums of a node's links are those of a pair.
+fn is_of_pairs(test: &Test, nodes: usize) -> bool {
+    test.phases == 2 && (0..nodes).all(|from| test.pattern.targets(nodes, from).len() < 2)
+}
+
+/// Puts what each pair of ports carried into an observation, as its links would.
+fn see_pairs(
+    view: &View,
+    test: &Test,
+    sums: &LinkSums,
+    port_of: &[Vec<usize>],
+    observation: &mut Observation,
+) {
+    let (fabric, rails) = (&view.fabric, test.rails.max(1));
+    let mut seen: BTreeMap<(usize, usize), Seen> = BTreeMap::new();
+    let mut flows: BTreeMap<(usize, usize), Flow> = BTreeMap::new();
+    let mut acks_per_s = vec![0.0; fabric.places()];
+    for pair in pairs(view, test, port_of) {
+        let (from, to) = pair.ports;
+        let Some([out, _]) = sums.ports.get(pair.node * rails + pair.rail) else {
+            continue;
+        };
+        let own = seen.entry((from, to)).or_insert(Seen {
+            from,
+            to,
+            ..Seen::default()
+        });
+        own.rate += out.rate_bits_per_s;
+        own.links = own.links.saturating_add(out.links);
+        own.limiting = own.limiting.saturating_add(out.limiting);
+        add(&mut own.segments, out.segments);
+        add(&mut own.lost, out.lost);
+        for place in fabric.way(to, from) {
+            acks_per_s[place] += out.acks_per_s;
+        }
+        let flow = flows.entry((from, to)).or_insert_with(|| Flow {
+            route: fabric.way(from, to),
+            weight: 0.0,
+            cap: 0.0,
+        });
+        flow.weight += pair.links;
+        flow.cap += pair.limit;
+    }
+    observation.links = seen.into_values().collect();
+    observation.capacities = view.capacities(&acks_per_s);
+    (observation.pairs, observation.flows) = flows.into_iter().unzip();
+}
+
 /// Number of the uplink between a port and ports of other groups, in the direction in which the port sends or receives.
 fn uplink_of(view: &View, port: usize, sends: bool) -> Option<usize> {
     let group = view.fabric.ports[port].group?;
@@ -96,9 +152,10 @@ fn flows(
     let fabric = &view.fabric;
     let pairs = pairs(view, test, port_of);
     let mut degrees = vec![[0_usize; 2]; fabric.ports.len()];
-    for (from, to, _) in &pairs {
-        degrees[*from][0] += 1;
-        degrees[*to][1] += 1;
+    for pair in &pairs {
+        let (from, to) = pair.ports;
+        degrees[from][0] += 1;
+        degrees[to][1] += 1;
     }
     let ceilings = view.ceilings();
     let mut numbers: BTreeMap<Class, usize> = BTreeMap::new();
@@ -124,10 +181,11 @@ fn flows(
     }
     of_classes.extend(&capacities[2 * fabric.ports.len()..]);
     let mut between: BTreeMap<(usize, usize), Between> = BTreeMap::new();
-    for (from, to, limit) in &pairs {
-        let own = between.entry((class_of[*from], class_of[*to])).or_default();
+    for pair in &pairs {
+        let (from, to) = pair.ports;
+        let own = between.entry((class_of[from], class_of[to])).or_default();
         own.links += 1.0;
-        own.cap += limit;
+        own.cap += pair.limit;
     }
     let is_across = |(from, to): (usize, usize)| groups[from] != groups[to];
     let way = |(from, to): (usize, usize)| {
@@ -197,8 +255,21 @@ fn flows(
     (of_ports, of_groups.into_values().collect())
 }
 
-/// Ports at the ends of each group of links that a pair of nodes has on a rail, with the sum of the rate limits of these links.
-fn pairs(view: &View, test: &Test, port_of: &[Vec<usize>]) -> Vec<(usize, usize, f64)> {
+/// The links that a pair of nodes has on a rail.
+struct Pair {
+    /// Sending node.
+    node: usize,
+    rail: usize,
+    /// Ports at their ends.
+    ports: (usize, usize),
+    /// Number of links.
+    links: f64,
+    /// Sum of their rate limits.
+    limit: f64,
+}
+
+/// All pairs of nodes on different hosts, rail by rail.
+fn pairs(view: &View, test: &Test, port_of: &[Vec<usize>]) -> Vec<Pair> {
     let (fabric, nodes) = (&view.fabric, port_of.len());
     let rails = test.rails.max(1);
     let rate_of = test.rates();
@@ -219,9 +290,15 @@ fn pairs(view: &View, test: &Test, port_of: &[Vec<usize>]) -> Vec<(usize, usize,
                     from_slot: 0,
                     to_slot: 0,
                 };
-                let streams = (rail..test.streams).step_by(rails).count();
+                let links = (rail..test.streams).step_by(rails).count() as f64;
                 let limit = rate_of(&lane).map_or(f64::INFINITY, |rate| rate as f64);
-                pairs.push((ports.0, ports.1, limit * streams as f64));
+                pairs.push(Pair {
+                    node: from,
+                    rail,
+                    ports,
+                    links,
+                    limit: limit * links,
+                });
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::add;
+
 use super::{HeldBy, LinkRecord};
 
 /// Sums over the links of a test of more than [`crate::plan::size::MOST_KEPT_LINKS`] links. They are over the links between hosts or, if no link
@@ -31,6 +33,12 @@ pub struct PortSum {
     pub across_bits_per_s: f64,
     /// Segments that their senders retransmitted in the interval.
     pub retransmits: u64,
+    /// Segments with payload that their senders sent in the interval, retransmits included.
+    #[serde(default)]
+    pub segments: u64,
+    /// Segments of these that were lost.
+    #[serde(default)]
+    pub lost: u64,
     /// Number of them that the path limited.
     pub limiting: usize,
     /// Number of them whose senders had nothing to send.
@@ -72,7 +80,9 @@ impl PortSum {
         self.links += 1;
         self.rate_bits_per_s += bits_per_s;
         self.across_bits_per_s += if is_across { bits_per_s } else { 0.0 };
-        crate::units::add(&mut self.retransmits, link.retransmits());
+        add(&mut self.retransmits, link.retransmits());
+        add(&mut self.segments, link.segments());
+        add(&mut self.lost, link.lost());
         match link.held_by {
             HeldBy::Limiting => self.limiting += 1,
             HeldBy::Starved => self.starved += 1,
