@@ -59,6 +59,12 @@ impl LinkRecord {
         self.passed(|info| info.retransmits)
     }
 
+    /// Time in which its receiver waited for room and the receiver's interval, both in nanoseconds, and the bytes of that interval.
+    pub fn taken(&self) -> [u64; 3] {
+        let waited_ns = self.waits.waiting_for_slot_ns;
+        [waited_ns, self.interval_ns, self.interval_bytes]
+    }
+
     /// Segments with payload sent in the interval, retransmits included.
     pub fn segments(&self) -> u64 {
         self.passed(|info| info.data_segments)

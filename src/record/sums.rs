@@ -18,6 +18,10 @@ pub struct LinkSums {
     pub ports: Vec<[PortSum; 2]>,
     /// Rate of the links that are in no sum, because they stay on a host or a node.
     pub apart_bits_per_s: f64,
+    /// For each node that writes files, over the links into its last phase: nanoseconds in which receivers waited for room, nanoseconds of their
+    /// intervals, and bytes. Empty if no node does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<[u64; 3]>,
     /// Rates of the links; `None` without any.
     pub rates: Option<LinkRates>,
 }

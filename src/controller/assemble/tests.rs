@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::judge::verdict;
-use crate::plan::Pattern;
+use crate::plan::{Pattern, Sink};
 use crate::record::{EndCount, InterfaceCounters, LinkSums, Record};
 
 /// Report of a node whose counters all went from zero to the largest number.
@@ -368,4 +368,22 @@ fn permutations_with_sums_tell_what_pairs_carry_and_lose() {
         };
         assert_eq!(said(&other), said(&own));
     }
+}
+
+/// Symptom: hosts whose disks were slow were the reason of no verdict if the record had sums, and their ports fell short.
+#[test]
+fn a_slow_sink_is_the_reason_in_sums_as_in_links() {
+    let text = include_str!("../../../tests/golden/undecided/record.json");
+    let mut own: Record = serde_json::from_str(text).unwrap();
+    own.plan.tests_mut()[0].sink = Sink::File("/data/%n".to_owned());
+    for link in &mut own.tests_mut()[0].links {
+        link.waits.waiting_for_slot_ns = link.interval_ns;
+    }
+    let said = |record: &Record| {
+        let said = verdict::judge(&record.plan, &record.hosts, record.measured());
+        said.verdict.reason
+    };
+    let reason = said(&without_links(&own));
+    assert!(reason.contains(" to /data/%n, and its receivers"), "{reason}");
+    assert_eq!(reason, said(&own));
 }
