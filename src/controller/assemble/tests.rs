@@ -387,3 +387,18 @@ fn a_slow_sink_is_the_reason_in_sums_as_in_links() {
     assert!(reason.contains(" to /data/%n, and its receivers"), "{reason}");
     assert_eq!(reason, said(&own));
 }
+
+/// Symptom: a sheet of a test with sums did not say that a slow pair changes no sum enough to be seen.
+#[test]
+fn a_sheet_by_sums_says_that_no_test_shows_pairs() {
+    let says_so = |text: &str| {
+        let own: Record = serde_json::from_str(text).unwrap();
+        let other = without_links(&own);
+        let said = verdict::judge(&other.plan, &other.hosts, other.measured());
+        let mut remarks = said.sheet.remarks.iter();
+        remarks.any(|one| one.contains("a slow pair of hosts can stay unseen (permutations"))
+    };
+    let mesh = include_str!("../../../tests/golden/host-limited/record.json");
+    let with_permutations = include_str!("../../../tests/golden/acceptance/record.json");
+    assert!(says_so(mesh) && !says_so(with_permutations));
+}
