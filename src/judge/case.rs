@@ -160,7 +160,7 @@ impl<'a> Case<'a> {
         };
         let pass = |look: &Look<'_>| {
             let rate = look.seen_at(self.fabric, fault, &cover);
-            let expected = look.expected_at(self.fabric, &cover);
+            let expected = look.expected_at(self.fabric, fault, &cover);
             let known = expected > 0.0 && expected.is_finite();
             known.then(|| Pass {
                 test: look.observation.test,
@@ -336,13 +336,17 @@ impl<'a> Case<'a> {
             let links = look.observation.links.iter();
             let links = links.filter(|link| cover.has(link.from, link.to));
             let ends = links.flat_map(|link| [Place::Send(link.from), Place::Receive(link.to)]);
-            let ends: BTreeSet<Place> = ends.collect();
+            let mut ends: BTreeSet<Place> = ends.collect();
+            if look.has_sums() {
+                let places = self.fabric.port_places();
+                ends.extend(places.filter(|place| fault.takes_all_of(self.fabric, *place)));
+            }
             let limited = ends.iter().copied();
             let limited = limited.filter(|place| look.host_is_limited(self.fabric, *place));
             let limited: Vec<Place> = limited.collect();
             let waiting = ends.iter().map(|place| look.waiting(self.fabric, *place));
             let waiting: f64 = waiting.sum();
-            let expected = look.expected_at(self.fabric, &cover);
+            let expected = look.expected_at(self.fabric, fault, &cover);
             let missing = 1.0 - look.seen_at(self.fabric, fault, &cover) / expected;
             let is_excused = limited.len() * 2 >= ends.len()
                 || waiting >= missing * WAIT_EXPLAINS * ends.len() as f64;
@@ -392,7 +396,7 @@ impl<'a> Case<'a> {
     /// Tests in which less passed a fault than should have.
     fn short_looks(&self, fault: &Fault, cover: &Cover) -> Vec<&Look<'a>> {
         let short = self.looks.iter().filter(|look| {
-            let expected = look.expected_at(self.fabric, cover);
+            let expected = look.expected_at(self.fabric, fault, cover);
             let seen = look.seen_at(self.fabric, fault, cover);
             look.tells_rates() && expected > 0.0 && seen < expected * self.fabric.uplink_floor
         });

@@ -304,3 +304,52 @@ fn pairs(view: &View, test: &Test, port_of: &[Vec<usize>]) -> Vec<Pair> {
     }
     pairs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::case::Case;
+    use crate::judge::fabric::tests::of_hosts;
+    use crate::judge::fault::Fault;
+
+    /// A test of four ports that know their sums, and carry `rate` of 1 each way.
+    fn mesh(test: usize, rate: f64) -> Observation {
+        let flow = |place: usize| Flow {
+            route: vec![place],
+            weight: 3.0,
+            cap: f64::INFINITY,
+        };
+        Observation {
+            test,
+            capacities: vec![1.0; 8],
+            flows: (0..8).map(flow).collect(),
+            passed: vec![rate; 8],
+            ..Observation::default()
+        }
+    }
+
+    /// Symptom: beside a switch that passed 60 % of all ports together, each of its ports was undecided.
+    #[test]
+    fn a_slow_backplane_explains_the_sums_of_its_ports() {
+        let fabric = of_hosts(4);
+        let all: Vec<usize> = (0..4).collect();
+        let backplane = Fault::Shared {
+            from: all.clone(),
+            to: all,
+        };
+        let observations = [mesh(0, 0.6), mesh(1, 0.6)];
+        let case = Case::new(&fabric, &observations);
+        assert_eq!(case.unexplained(&[]).len(), 8);
+        assert_eq!(case.unexplained(&[backplane.clone()]), []);
+        let rates = case.passes_of(&backplane).into_iter();
+        let rates = rates.map(|pass| (pass.rate * 10.0).round());
+        assert_eq!(rates.collect::<Vec<_>>(), [24.0, 24.0]);
+        // A port that is slow itself remains unexplained.
+        let mut others = [mesh(0, 0.6), mesh(1, 0.6)];
+        others[1].passed[2] = 0.1;
+        let case = Case::new(&fabric, &others);
+        let open = case.unexplained(&[backplane]);
+        let open: Vec<Place> = open.iter().map(|open| open.place).collect();
+        assert_eq!(open, [Place::Send(1)]);
+    }
+}

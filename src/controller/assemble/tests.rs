@@ -384,7 +384,10 @@ fn a_slow_sink_is_the_reason_in_sums_as_in_links() {
         said.verdict.reason
     };
     let reason = said(&without_links(&own));
-    assert!(reason.contains(" to /data/%n, and its receivers"), "{reason}");
+    assert!(
+        reason.contains(" to /data/%n, and its receivers"),
+        "{reason}"
+    );
     assert_eq!(reason, said(&own));
 }
 
