@@ -352,4 +352,23 @@ mod tests {
         let open: Vec<Place> = open.iter().map(|open| open.place).collect();
         assert_eq!(open, [Place::Send(1)]);
     }
+
+    /// Symptom: the repeat of a mesh counted as one of a bisection, since neither had links.
+    #[test]
+    fn a_test_with_sums_is_repeated_by_one_with_as_many_links() {
+        let fabric = of_hosts(4);
+        let again = Observation {
+            isolated: true,
+            ..mesh(2, 0.6)
+        };
+        let mut bisection = again.clone();
+        for flow in &mut bisection.flows {
+            flow.weight = 2.0;
+        }
+        let is_short_again = |repeat: &Observation| {
+            let all = [mesh(0, 0.6), repeat.clone()];
+            Case::new(&fabric, &all).is_short_again(Place::Send(1))
+        };
+        assert!(is_short_again(&again) && !is_short_again(&bisection));
+    }
 }
