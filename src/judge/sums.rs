@@ -13,6 +13,7 @@ use crate::plan::Test;
 use crate::plan::lanes::Lane;
 use crate::record::LinkSums;
 use crate::units::add;
+use numbers::spread::median;
 
 use super::fabric::{Observation, Place, Seen};
 use super::filling::{Flow, fill};
@@ -64,15 +65,20 @@ pub(super) fn see(
     observation.flows = of_groups;
     let wanted = observation.sums(&fill(&observation.capacities, &observation.flows));
     let ports = 2 * fabric.ports.len();
-    let mut uplinks = ports..fabric.places();
-    // A slow uplink holds ports of both groups down, each to another extent. If the test judges that uplink, it judges no ports.
-    let is_slow = |uplink: usize| {
+    let kept = kept_by_ports(view, &of_ports, &observation.capacities, &passed);
+    let is_short = |uplink: usize, kept: f64| {
         wanted[uplink] >= observation.capacities[uplink] * FULL
-            && passed[uplink] < wanted[uplink] * fabric.floor(uplink)
+            && passed[uplink] + wanted[uplink] * kept < wanted[uplink] * fabric.floor(uplink)
     };
-    match uplinks.any(is_slow) {
-        true => passed[..ports].fill(0.0),
-        false => observation.flows.extend(of_ports),
+    let mut uplinks = ports..fabric.places();
+    let is_slow = uplinks.clone().any(|uplink| is_short(uplink, kept[uplink]));
+    let is_starved = uplinks.any(|uplink| is_short(uplink, 0.0));
+    match (is_slow, is_starved) {
+        // A slow uplink holds ports of both groups down, each to another extent. If the test judges that uplink, it judges no ports.
+        (true, _) => passed[..ports].fill(0.0),
+        // Slow ports leave it less than full. If the test judges these ports, it judges no uplinks.
+        (false, true) => observation.flows = of_ports,
+        (false, false) => observation.flows.extend(of_ports),
     }
     observation.passed = passed;
 }
@@ -123,6 +129,50 @@ fn see_pairs(
     observation.links = seen.into_values().collect();
     observation.capacities = view.capacities(&acks_per_s);
     (observation.pairs, observation.flows) = flows.into_iter().unzip();
+}
+
+/// For each uplink, the share of its traffic that slow ports at its ends keep from it: what they lack beyond the median of their group and direction,
+/// since a slow uplink slows all ports of a group alike.
+fn kept_by_ports(view: &View, flows: &[Flow], capacities: &[f64], passed: &[f64]) -> Vec<f64> {
+    let fabric = &view.fabric;
+    // Place, rate that it should have carried, and the share of it that it carried.
+    let mut ports: BTreeMap<(Option<usize>, bool), Vec<(usize, f64, f64)>> = BTreeMap::new();
+    for flow in flows {
+        let place = flow.route[0];
+        let due = flow.cap.min(capacities[place]);
+        if let Some((port, sends)) = fabric.place(place).port().filter(|_| due.is_finite()) {
+            let own = ports.entry((fabric.ports[port].group, sends)).or_default();
+            own.push((place, due, passed[place] / due.max(f64::MIN_POSITIVE)));
+        }
+    }
+    // What the ports of a group should have carried, and what slow ones lack.
+    let sums = ports.into_iter().map(|(key, own)| {
+        let usual = median(&mut own.iter().map(|(.., share)| *share).collect::<Vec<_>>());
+        let slow = own
+            .iter()
+            .filter(|(place, _, share)| *share < usual * fabric.floor(*place));
+        let lack: f64 = slow.map(|(_, due, share)| due * (usual - share)).sum();
+        let due: f64 = own.iter().map(|(_, due, _)| due).sum();
+        (key, due, lack)
+    });
+    let sums: Vec<((Option<usize>, bool), f64, f64)> = sums.collect();
+    let kept = |place: Place| {
+        let (group, up) = match place {
+            Place::Up(group) => (group, true),
+            Place::Down(group) => (group, false),
+            Place::Send(_) | Place::Receive(_) => return 0.0,
+        };
+        // Traffic goes up from senders of the group to receivers of others.
+        let of_ends = [true, false].map(|sends| {
+            let own = sums
+                .iter()
+                .filter(|((of, way), ..)| *way == sends && (*of == Some(group)) == (sends == up));
+            let (due, lack) = own.fold((0.0, 0.0), |sum, one| (sum.0 + one.1, sum.1 + one.2));
+            lack / f64::max(due, f64::MIN_POSITIVE)
+        });
+        of_ends.iter().sum()
+    };
+    fabric.all_places().map(kept).collect()
 }
 
 /// Number of the uplink between a port and ports of other groups, in the direction in which the port sends or receives.
@@ -311,6 +361,12 @@ mod tests {
     use crate::judge::case::Case;
     use crate::judge::fabric::tests::of_hosts;
     use crate::judge::fault::Fault;
+    use crate::judge::look::Look;
+    use crate::judge::view::PortView;
+    use crate::plan::Pattern;
+    use crate::plan::lanes::tests::test_of;
+    use crate::record::InterfaceCounters;
+    use crate::stats::ceiling::Framing;
 
     /// A test of four ports that know their sums, and carry `rate` of 1 each way.
     fn mesh(test: usize, rate: f64) -> Observation {
@@ -370,5 +426,76 @@ mod tests {
             Case::new(&fabric, &all).is_short_again(Place::Send(1))
         };
         assert!(is_short_again(&again) && !is_short_again(&bisection));
+    }
+
+    /// Places that a mesh of two groups of six ports with a full uplink judges and finds short, if each port of the first group sends this share of
+    /// its due.
+    fn short_in_groups(share: fn(usize) -> f64) -> Vec<Place> {
+        const PORTS: usize = 12;
+        let port = |node| PortView {
+            label: format!("n{node}"),
+            node,
+            rail: 0,
+            at: None,
+            speed_bits_per_s: Some(25_000_000_000),
+            framing: Framing {
+                mtu_bytes: 1500,
+                v6: false,
+                tagged: false,
+                timestamps: true,
+                overhead_bytes: 0,
+            },
+            slot_limit: None,
+            unseen: None,
+            counters: InterfaceCounters::default(),
+        };
+        let mut view = View {
+            fabric: of_hosts(PORTS),
+            ports: (0..PORTS).map(port).collect(),
+            groups: vec![("a".to_owned(), 80_000_000_000)],
+            ..View::default()
+        };
+        view.fabric.groups = 1;
+        for port in &mut view.fabric.ports[..PORTS / 2] {
+            port.group = Some(0);
+        }
+        let ceilings = view.ceilings();
+        let across = ceilings[2 * PORTS] / (PORTS / 2) as f64;
+        let mut sums = LinkSums {
+            crosses_switch: true,
+            ports: vec![Default::default(); PORTS],
+            ..LinkSums::default()
+        };
+        for (port, both) in sums.ports.iter_mut().enumerate() {
+            let shares = [if port < PORTS / 2 { share(port) } else { 1.0 }, 1.0];
+            for (sum, share) in both.iter_mut().zip(shares) {
+                sum.links = PORTS - 1;
+                sum.rate_bits_per_s = ceilings[2 * port] * share;
+                sum.across_bits_per_s = across * share;
+            }
+        }
+        let test = Test {
+            pattern: Pattern::Mesh,
+            ..test_of(2, 1)
+        };
+        let port_of: Vec<Vec<usize>> = (0..PORTS).map(|port| vec![port]).collect();
+        let mut observation = Observation::default();
+        see(&view, &test, &sums, &port_of, &mut observation);
+        let look = Look::new(&view.fabric, &observation);
+        let places = view.fabric.all_places();
+        let is_short = |place: &Place| {
+            let number = view.fabric.number(*place);
+            look.judged[number] && look.is_short(number)
+        };
+        places.filter(is_short).collect()
+    }
+
+    /// Symptom: a port that sent a fifth of its rate left the uplink of its group less than full, and the test judged the uplink and no port.
+    #[test]
+    fn a_slow_port_in_sums_is_short_and_its_uplink_is_not() {
+        assert_eq!(short_in_groups(|_| 1.0), []);
+        let slow_port = short_in_groups(|port| if port == 2 { 0.2 } else { 1.0 });
+        assert_eq!(slow_port, [Place::Send(2)]);
+        assert_eq!(short_in_groups(|_| 0.6), [Place::Up(0)]);
     }
 }
