@@ -396,7 +396,7 @@ mod tests {
         let observations = [mesh(0, 0.6), mesh(1, 0.6)];
         let case = Case::new(&fabric, &observations);
         assert_eq!(case.unexplained(&[]).len(), 8);
-        assert_eq!(case.unexplained(&[backplane.clone()]), []);
+        assert_eq!(case.unexplained(std::slice::from_ref(&backplane)), []);
         let rates = case.passes_of(&backplane).into_iter();
         let rates = rates.map(|pass| (pass.rate * 10.0).round());
         assert_eq!(rates.collect::<Vec<_>>(), [24.0, 24.0]);
