@@ -1,6 +1,8 @@
 //! Turns requests of the judge into tests of the plan, and computes the rates to which their links are limited.
 
-use crate::plan::{Bound, Coupling, Pace, Pattern, Purpose, RunPlan, Sink, Source, Test, lanes};
+use crate::plan::{
+    Bound, Coupling, Pace, Pattern, Purpose, RunPlan, Sink, Source, Test, lanes, size,
+};
 use crate::record::HostRecord;
 use numbers::whole;
 
@@ -26,6 +28,12 @@ pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Req
     let mut links: Vec<(usize, usize)> = links.map(|(from, to)| (node(*from), node(*to))).collect();
     links.sort_unstable();
     links.dedup();
+    // The judge reads links of an uplink one by one, so that the record must keep them.
+    let rails = base.rails.max(1);
+    let streams = match links.windows(2).any(|two| two[0].0 == two[1].0) {
+        true => (size::MOST_KEPT_LINKS / links.len() / rails).max(1) * rails,
+        false => usize::MAX,
+    };
     let (warmup_ns, window_ns) = match (base.bound.times_ns(), request.paced) {
         // A look for losses counts them, and few losses prove nothing.
         (Some((warmup_ns, _)), Some(times)) => (warmup_ns, stretched(plan, times)),
@@ -34,6 +42,7 @@ pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Req
     };
     let mut test = Test {
         pattern: Pattern::Links(links),
+        streams: base.streams.min(streams),
         phases: 2,
         coupling: Coupling::Block,
         bound: Bound::Time {
@@ -134,6 +143,23 @@ fn pairs(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Vec<(usize, usize
 mod tests {
     use super::*;
     use crate::plan::lanes::tests::test_of;
+
+    /// Symptom: the retest of an uplink had the streams of a permutation for each of its pairs, and its record had sums, which decide nothing.
+    #[test]
+    fn a_retest_of_an_uplink_has_few_enough_streams_to_keep_its_links() {
+        let text = include_str!("../../tests/golden/slow-uplink/record.json");
+        let record: crate::record::Record = serde_json::from_str(text).unwrap();
+        let base = Test {
+            streams: 5000,
+            ..test_of(2, 1)
+        };
+        let streams = |pairs: &[(usize, usize)]| {
+            let request = Request::of(pairs.to_vec());
+            test_for(&record.plan, &record.hosts, &base, &request).streams
+        };
+        assert_eq!(streams(&[(0, 2), (0, 3), (1, 2), (1, 3)]), 2048);
+        assert_eq!(streams(&[(0, 2), (1, 3)]), 5000);
+    }
 
     #[test]
     fn a_look_that_tells_nothing_is_not_made_without_end() {

@@ -160,7 +160,7 @@ impl<'a> Case<'a> {
         };
         let pass = |look: &Look<'_>| {
             let rate = look.seen_at(self.fabric, fault, &cover);
-            let expected = look.expected_at(self.fabric, &cover);
+            let expected = look.expected_at(self.fabric, fault, &cover);
             let known = expected > 0.0 && expected.is_finite();
             known.then(|| Pass {
                 test: look.observation.test,
@@ -213,9 +213,20 @@ impl<'a> Case<'a> {
             .loading()
             .filter_map(|look| Some((look.judged_share(number)?, look)));
         let (_, least) = judged.min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let links = |look: &Look<'_>| -> BTreeSet<(usize, usize)> {
+        // A slow uplink leaves ports out of sums, so with uplinks only their flows are compared.
+        let first = match self.fabric.groups {
+            0 => 0,
+            _ => 2 * self.fabric.ports.len(),
+        };
+        let links = |look: &Look<'_>| {
             let links = look.observation.links.iter();
-            links.map(|link| (link.from, link.to)).collect()
+            let links: BTreeSet<(usize, usize)> = links.map(|link| (link.from, link.to)).collect();
+            // Tests with sums have no links. Their flows have the numbers of links.
+            let flows = look.observation.flows.iter();
+            let flows = flows
+                .filter(|flow| look.has_sums() && flow.route.iter().all(|place| *place >= first));
+            let flows = flows.map(|flow| (flow.route.clone(), flow.weight.to_bits()));
+            (links, flows.collect::<Vec<_>>())
         };
         let own = links(least);
         let others = self.looks.iter();
@@ -336,13 +347,17 @@ impl<'a> Case<'a> {
             let links = look.observation.links.iter();
             let links = links.filter(|link| cover.has(link.from, link.to));
             let ends = links.flat_map(|link| [Place::Send(link.from), Place::Receive(link.to)]);
-            let ends: BTreeSet<Place> = ends.collect();
+            let mut ends: BTreeSet<Place> = ends.collect();
+            if look.has_sums() {
+                let places = self.fabric.port_places();
+                ends.extend(places.filter(|place| fault.takes_all_of(self.fabric, *place)));
+            }
             let limited = ends.iter().copied();
             let limited = limited.filter(|place| look.host_is_limited(self.fabric, *place));
             let limited: Vec<Place> = limited.collect();
             let waiting = ends.iter().map(|place| look.waiting(self.fabric, *place));
             let waiting: f64 = waiting.sum();
-            let expected = look.expected_at(self.fabric, &cover);
+            let expected = look.expected_at(self.fabric, fault, &cover);
             let missing = 1.0 - look.seen_at(self.fabric, fault, &cover) / expected;
             let is_excused = limited.len() * 2 >= ends.len()
                 || waiting >= missing * WAIT_EXPLAINS * ends.len() as f64;
@@ -392,7 +407,7 @@ impl<'a> Case<'a> {
     /// Tests in which less passed a fault than should have.
     fn short_looks(&self, fault: &Fault, cover: &Cover) -> Vec<&Look<'a>> {
         let short = self.looks.iter().filter(|look| {
-            let expected = look.expected_at(self.fabric, cover);
+            let expected = look.expected_at(self.fabric, fault, cover);
             let seen = look.seen_at(self.fabric, fault, cover);
             look.tells_rates() && expected > 0.0 && seen < expected * self.fabric.uplink_floor
         });

@@ -9,6 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::plan::size::MOST_KEPT_LINKS;
+
 use super::case::Case;
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::Fault;
@@ -535,18 +537,30 @@ pub(super) fn link(port: usize, sends: bool, partner: usize) -> (usize, usize) {
     }
 }
 
-/// All pairs of ports whose links cross an uplink.
+/// Pairs of ports whose links cross an uplink: all, or as many with each port that the record keeps their links, since sums do not show which links
+/// cross.
 fn crossing(fabric: &Fabric, place: Place) -> Vec<(usize, usize)> {
+    /// More pairs fill an uplink no better.
+    const MOST_PAIRS: usize = MOST_KEPT_LINKS / 2;
     let all = 0..fabric.ports.len();
     let pairs = all
         .clone()
         .flat_map(|from| all.clone().map(move |to| (from, to)));
     let number = fabric.number(place);
     let crosses = |(from, to): &(usize, usize)| fabric.way(*from, *to).contains(&number);
+    let pairs = pairs.filter(|pair| fabric.may_send(*pair)).filter(crosses);
+    let mut pairs: Vec<(usize, usize)> = pairs.collect();
+    let step = pairs.len().div_ceil(MOST_PAIRS).max(1);
+    // Numbers within rail and group, so that each port keeps some partners however the groups stand in the list.
+    let mut last: BTreeMap<(usize, Option<usize>), usize> = BTreeMap::new();
+    let numbers = fabric.ports.iter().map(|port| {
+        let number = last.entry((port.rail, port.group)).or_default();
+        *number += 1;
+        *number
+    });
+    let numbers: Vec<usize> = numbers.collect();
+    pairs.retain(|(from, to)| (numbers[*from] + numbers[*to]).is_multiple_of(step));
     pairs
-        .filter(|pair| fabric.may_send(*pair))
-        .filter(crosses)
-        .collect()
 }
 
 fn is_crossing(fabric: &Fabric, place: Place, observation: &Observation) -> bool {
@@ -554,4 +568,30 @@ fn is_crossing(fabric: &Fabric, place: Place, observation: &Observation) -> bool
     let mut links = observation.links.iter();
     observation.passed.is_empty()
         && links.all(|link| fabric.way(link.from, link.to).contains(&number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::fabric::tests::of_hosts;
+
+    /// Symptom: the retest of an uplink between many hosts had too many links to keep, so it decided nothing, and was made eight times.
+    #[test]
+    fn a_retest_of_an_uplink_has_links_that_are_kept_with_each_port() {
+        let mut fabric = of_hosts(200);
+        fabric.groups = 1;
+        for port in fabric.ports.iter_mut().step_by(2) {
+            port.group = Some(0);
+        }
+        let pairs = crossing(&fabric, Place::Up(0));
+        assert!(pairs.len() <= MOST_KEPT_LINKS, "{}", pairs.len());
+        for port in 0..200 {
+            let own = pairs
+                .iter()
+                .filter(|(from, to)| [*from, *to].contains(&port));
+            assert!((33..=34).contains(&own.count()), "port {port}");
+        }
+        fabric.ports.truncate(6);
+        assert_eq!(crossing(&fabric, Place::Up(0)).len(), 9);
+    }
 }

@@ -65,6 +65,15 @@ impl Fault {
         }
     }
 
+    /// True if all links at a place go through the fault, which then also takes part in a test that knows only sums of places.
+    pub(super) fn takes_all_of(&self, fabric: &Fabric, place: Place) -> bool {
+        match (self, place.port()) {
+            (Self::BothWays(own), Some((port, _))) => *own == port,
+            (Self::Shared { .. }, Some(_)) => self.is_all(fabric),
+            _ => false,
+        }
+    }
+
     /// Links that go through the fault.
     pub fn cover(&self, fabric: &Fabric) -> Cover {
         let ports = fabric.ports.len();

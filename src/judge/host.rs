@@ -94,7 +94,8 @@ pub(crate) fn waiting(test: &TestRecord, nodes: &[usize], links: &[Links]) -> f6
     let delay: f64 = delays.sum();
     let interval = interval_ns(test, nodes).unwrap_or(0);
     let ends = nodes.iter().filter_map(|node| Some(links.get(*node)?.ends));
-    let ends: usize = ends.sum();
+    // Numbers of links in sums come from outside, so that their sums must not overflow.
+    let ends = ends.fold(0, usize::saturating_add);
     delay / (interval.max(1) as f64 * ends.max(1) as f64)
 }
 
@@ -130,10 +131,10 @@ pub(crate) fn port_limit(
 /// Reason why a host could not take what arrived, if so: its receive window held back most of the links into it.
 pub(crate) fn receive_limit(phases: usize, nodes: &[usize], links: &[Links]) -> Option<String> {
     let own = || nodes.iter().filter_map(|node| links.get(*node));
-    let all: usize = own().map(|one| one.into).sum();
-    let held: usize = own().map(|one| one.held_back).sum();
+    let sum = |of: fn(&Links) -> usize| own().map(of).fold(0, usize::saturating_add);
+    let (all, held) = (sum(|one| one.into), sum(|one| one.held_back));
     // A relay's window closes when its own sender is held up, which is no limit of its host.
-    let most = phases == 2 && all > 0 && held * 2 > all;
+    let most = phases == 2 && all > 0 && held > all / 2;
     most.then(|| format!("{held} of {all} links into it waited for its receive window"))
 }
 
@@ -280,6 +281,24 @@ mod tests {
             "{text}"
         );
         assert_eq!(limit(&test, 3), None, "a relay's window says nothing");
+    }
+
+    /// Symptom: a record that claims more links than there are numbers stopped the judge.
+    #[test]
+    fn numbers_of_links_in_sums_do_not_overflow() {
+        let mut sums = crate::record::LinkSums {
+            crosses_switch: true,
+            ports: vec![Default::default(); 2],
+            ..Default::default()
+        };
+        for sum in sums.ports.iter_mut().flatten() {
+            (sum.links, sum.held_back) = (usize::MAX, usize::MAX);
+        }
+        let mut test = sound();
+        test.sums = Some(sums);
+        let links = links_of_nodes(&test);
+        assert!(receive_limit(2, &[0, 1], &links).is_some());
+        assert!(waiting(&test, &[0, 1], &links) >= 0.0);
     }
 
     #[test]

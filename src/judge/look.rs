@@ -2,7 +2,7 @@
 
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::{Cover, Fault};
-use super::filling::fill;
+use super::filling::{Flow, fill};
 use super::thresholds::{COMPETE, EXCEEDS, FOREIGN, FULL};
 
 /// One test, with the rates that it should have shown.
@@ -123,8 +123,8 @@ impl<'a> Look<'a> {
 
     /// Rate that passed a fault.
     pub(super) fn seen_at(&self, fabric: &Fabric, fault: &Fault, cover: &Cover) -> f64 {
-        if let Fault::Place(place) = fault {
-            return self.seen[fabric.number(*place)];
+        if let Some(rate) = self.sum_at(fabric, fault, &self.seen) {
+            return rate;
         }
         let links = self.observation.links.iter();
         let through = links.filter(|link| cover.has(link.from, link.to));
@@ -132,10 +132,53 @@ impl<'a> Look<'a> {
     }
 
     /// Rate that should have passed the fault if it were sound.
-    pub(super) fn expected_at(&self, fabric: &Fabric, cover: &Cover) -> f64 {
+    pub(super) fn expected_at(&self, fabric: &Fabric, fault: &Fault, cover: &Cover) -> f64 {
+        if let Some(rate) = self.sum_at(fabric, fault, &self.expected) {
+            return rate;
+        }
         let flows = self.observation.flows.iter().zip(&self.rates);
         let through = flows.map(|(flow, rate)| cover.count(fabric, flow) as f64 * rate);
         through.sum()
+    }
+
+    /// Sum of the rates of places at a fault. `None` if links or flows say more.
+    fn sum_at(&self, fabric: &Fabric, fault: &Fault, rates: &[f64]) -> Option<f64> {
+        if let Fault::Place(place) = fault {
+            return Some(rates[fabric.number(*place)]);
+        }
+        let places = fabric.port_places();
+        let own = places.filter(|place| fault.takes_all_of(fabric, *place));
+        let own = own.map(|place| rates[fabric.number(place)]);
+        self.has_sums()
+            .then(|| own.sum::<f64>() / self.ends_at(fabric, fault))
+    }
+
+    /// Number of times that a flow goes through a fault.
+    pub(super) fn count(
+        &self,
+        fabric: &Fabric,
+        fault: &Fault,
+        cover: &Cover,
+        flow: &Flow,
+    ) -> usize {
+        match (self.has_sums(), &flow.route[..]) {
+            (false, _) => cover.count(fabric, flow),
+            (true, [place]) => usize::from(fault.takes_all_of(fabric, fabric.place(*place))),
+            (true, _) => 0,
+        }
+    }
+
+    /// Number of places that count each link through a fault: both ends of all links, if the test knows only sums of places.
+    pub(super) fn ends_at(&self, fabric: &Fabric, fault: &Fault) -> f64 {
+        match self.has_sums() && fault.is_all(fabric) {
+            true => 2.0,
+            false => 1.0,
+        }
+    }
+
+    /// True if the test knows only sums of places.
+    pub(super) fn has_sums(&self) -> bool {
+        !self.observation.passed.is_empty()
     }
 
     /// True if the host of a port was at its own limit.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
-use crate::record::{self, Basis, HeldBy, HostRecord, InterfaceCounters, Measured, TcpInfo};
+use crate::record::{self, Basis, HeldBy, HostRecord, InterfaceCounters, Measured};
 use crate::record::{SwitchPort, TestRecord, first_nodes};
 use crate::stats::ceiling::Framing;
-use crate::units::sum;
+use crate::units::{add, sum};
 
 use super::case::IsOver;
 use super::disturbed;
@@ -275,16 +275,9 @@ impl View {
             pair.rate += record.rate_of(link) * 1e9;
             pair.links += 1;
             pair.limiting += usize::from(link.held_by == HeldBy::Limiting);
-            let Some((first, last)) = link.tcp else {
-                continue;
-            };
-            let passed = |of: fn(&TcpInfo) -> u64| of(&last).saturating_sub(of(&first));
             // The counters come from other processes, so sums must not overflow.
-            let sent = passed(|info| info.data_segments);
-            pair.segments = pair.segments.saturating_add(sent);
-            let again = passed(|info| info.retransmits);
-            let lost = again.saturating_sub(passed(|info| info.needless_repeats));
-            pair.lost = pair.lost.saturating_add(lost);
+            add(&mut pair.segments, link.segments());
+            add(&mut pair.lost, link.lost());
             let acks = link.acks_per_s();
             for place in self.fabric.way(to, from) {
                 acks_per_s[place] += acks;

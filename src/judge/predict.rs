@@ -94,7 +94,7 @@ impl<'a> Model<'a> {
             let steady = self.member(fault.clone(), false);
             let mut looks = self.looks().iter().enumerate();
             let swings = looks.any(|(number, look)| {
-                let expected = look.expected_at(self.fabric, &steady.cover);
+                let expected = look.expected_at(self.fabric, fault, &steady.cover);
                 let seen = look.seen_at(self.fabric, fault, &steady.cover);
                 let foreseen = steady.capacities[number].min(expected);
                 look.tells_rates() && expected > 0.0 && (foreseen - seen) / expected > STEADY
@@ -115,10 +115,7 @@ impl<'a> Model<'a> {
         let mut capacities = Vec::new();
         let (mut wanted, mut binds) = (Vec::new(), Vec::new());
         for look in self.looks() {
-            let expected = match &fault {
-                Fault::Place(place) => look.expected[self.fabric.number(*place)],
-                _ => look.expected_at(self.fabric, &cover),
-            };
+            let expected = look.expected_at(self.fabric, &fault, &cover);
             let capacity = match varies {
                 false => most,
                 true => Some(seen(look))
@@ -198,7 +195,7 @@ impl<'a> Model<'a> {
                 }
                 _ => {
                     own.push((capacities.len(), *member));
-                    capacities.push(capacity);
+                    capacities.push(capacity * look.ends_at(self.fabric, &member.fault));
                 }
             }
         }
@@ -210,7 +207,7 @@ impl<'a> Model<'a> {
             for flow in &mut flows {
                 let mut more = Vec::new();
                 for (place, member) in &own {
-                    let times = member.cover.count(self.fabric, flow);
+                    let times = look.count(self.fabric, &member.fault, &member.cover, flow);
                     more.extend(std::iter::repeat_n(*place, times));
                 }
                 flow.route.extend(more);
@@ -240,7 +237,9 @@ impl<'a> Model<'a> {
         let mut chances = vec![0.0; capacities.len()];
         for place in 2 * self.fabric.ports.len()..capacities.len() {
             let wanted = match own.iter().find(|(own, _)| *own == place) {
-                Some((_, member)) => member.wanted[number],
+                Some((_, member)) => {
+                    member.wanted[number] * look.ends_at(self.fabric, &member.fault)
+                }
                 None => look.expected[place],
             };
             if shares(place) {
@@ -258,7 +257,8 @@ impl<'a> Model<'a> {
             .filter(|(_, member)| !matches!(member.fault, Fault::Pair(..)));
         let shared = shared.map(|(place, member)| {
             let seen = look.seen_at(self.fabric, &member.fault, &member.cover);
-            (sums[*place], seen)
+            let ends = look.ends_at(self.fabric, &member.fault);
+            (sums[*place] / ends, seen)
         });
         Some(Predicted {
             shared: shared.collect(),

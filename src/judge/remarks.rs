@@ -44,6 +44,7 @@ impl Writer<'_> {
                 "figures of {left} port directions leave out tests in which an uplink on their path was full: there the uplink is judged, by its sum"
             ));
         }
+        remarks.extend(self.unseen_pairs());
         remarks.extend(self.unseen().take(MOST));
         remarks.extend(self.beyond());
         remarks.extend(self.beyond_uplinks().take(MOST));
@@ -51,6 +52,20 @@ impl Writer<'_> {
         remarks.extend(self.dropped().take(MOST));
         remarks.extend(self.unlike_others(faults));
         remarks
+    }
+
+    /// Remark on pairs if tests have too many links to judge each, and no test has one pair at each port.
+    fn unseen_pairs(&self) -> Option<String> {
+        let loads = || {
+            let all = self.view.observations.iter();
+            all.filter(|one| !one.isolated && !one.paced)
+        };
+        let has_sums = loads().any(|one| !one.passed.is_empty());
+        let shows_pairs = loads().any(|one| one.is_single(&self.view.fabric));
+        (has_sums && !shows_pairs).then(|| {
+            "of so many links only the sums of each port are judged: a slow pair of hosts can stay unseen (permutations show pairs: --profile acceptance)"
+                .to_owned()
+        })
     }
 
     /// Ports that received broken frames and are not blamed.

@@ -81,15 +81,14 @@ fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<
         return None;
     };
     // For each node, over the links into its last phase: waits, interval and bytes.
-    let mut sums = vec![[0_u64; 3]; hosts.len()];
+    let mut sums = match &test.sums {
+        Some(all) => all.sinks.clone(),
+        None => vec![[0_u64; 3]; hosts.len()],
+    };
     let last = |link: &&LinkRecord| link.lane.boundary + 2 == planned.phases;
     for link in test.every_link().iter().filter(last) {
-        let own = [
-            link.waits.waiting_for_slot_ns,
-            link.interval_ns,
-            link.interval_bytes,
-        ];
-        for (sum, more) in sums.get_mut(link.lane.to).into_iter().flatten().zip(own) {
+        let own = sums.get_mut(link.lane.to).into_iter().flatten();
+        for (sum, more) in own.zip(link.taken()) {
             add(sum, more);
         }
     }

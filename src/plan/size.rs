@@ -175,7 +175,8 @@ pub(super) fn product(factors: &[usize]) -> usize {
 }
 
 /// Most links of a test whose record keeps each of them: two for each pair of 64 nodes. A link takes 1.7 KB of the record and about 5 KB of memory
-/// on the launching side, and all-to-all has as many as the square of its nodes. Permutations stay below this, and they show what pairs carry.
+/// on the launching side, and all-to-all has as many as the square of its nodes. So has a permutation of an acceptance: there the sums of a port are
+/// those of a pair.
 pub const MOST_KEPT_LINKS: usize = 64 * 64 * 2;
 
 /// True if the record keeps each link of a test among `nodes` nodes. Otherwise it has sums, and the reports of nodes have fewer figures.

@@ -56,9 +56,29 @@ impl LinkRecord {
 
     /// Segments retransmitted in the interval.
     pub fn retransmits(&self) -> u64 {
-        self.tcp.map_or(0, |(first, last)| {
-            last.retransmits.saturating_sub(first.retransmits)
-        })
+        self.passed(|info| info.retransmits)
+    }
+
+    /// Time in which its receiver waited for room and the receiver's interval, both in nanoseconds, and the bytes of that interval.
+    pub fn taken(&self) -> [u64; 3] {
+        let waited_ns = self.waits.waiting_for_slot_ns;
+        [waited_ns, self.interval_ns, self.interval_bytes]
+    }
+
+    /// Segments with payload sent in the interval, retransmits included.
+    pub fn segments(&self) -> u64 {
+        self.passed(|info| info.data_segments)
+    }
+
+    /// Segments lost in the interval: retransmits that the peer did not report as duplicates.
+    pub fn lost(&self) -> u64 {
+        let needless = self.passed(|info| info.needless_repeats);
+        self.retransmits().saturating_sub(needless)
+    }
+
+    fn passed(&self, of: fn(&TcpInfo) -> u64) -> u64 {
+        self.tcp
+            .map_or(0, |(first, last)| of(&last).saturating_sub(of(&first)))
     }
 }
 

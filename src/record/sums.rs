@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::add;
+
 use super::{HeldBy, LinkRecord};
 
 /// Sums over the links of a test of more than [`crate::plan::size::MOST_KEPT_LINKS`] links. They are over the links between hosts or, if no link
@@ -16,6 +18,10 @@ pub struct LinkSums {
     pub ports: Vec<[PortSum; 2]>,
     /// Rate of the links that are in no sum, because they stay on a host or a node.
     pub apart_bits_per_s: f64,
+    /// For each node that writes files, over the links into its last phase: nanoseconds in which receivers waited for room, nanoseconds of their
+    /// intervals, and bytes. Empty if no node does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<[u64; 3]>,
     /// Rates of the links; `None` without any.
     pub rates: Option<LinkRates>,
 }
@@ -31,6 +37,12 @@ pub struct PortSum {
     pub across_bits_per_s: f64,
     /// Segments that their senders retransmitted in the interval.
     pub retransmits: u64,
+    /// Segments with payload that their senders sent in the interval, retransmits included.
+    #[serde(default)]
+    pub segments: u64,
+    /// Segments of these that were lost.
+    #[serde(default)]
+    pub lost: u64,
     /// Number of them that the path limited.
     pub limiting: usize,
     /// Number of them whose senders had nothing to send.
@@ -72,7 +84,9 @@ impl PortSum {
         self.links += 1;
         self.rate_bits_per_s += bits_per_s;
         self.across_bits_per_s += if is_across { bits_per_s } else { 0.0 };
-        crate::units::add(&mut self.retransmits, link.retransmits());
+        add(&mut self.retransmits, link.retransmits());
+        add(&mut self.segments, link.segments());
+        add(&mut self.lost, link.lost());
         match link.held_by {
             HeldBy::Limiting => self.limiting += 1,
             HeldBy::Starved => self.starved += 1,

@@ -1,5 +1,5 @@
 //! One CSV table: for each test a row per port direction, link and interface direction, and a row for the total. Units are in the column names.
-//! Tests are counted from 1, as in every text.
+//! Tests are counted from 1, as in every text. Where the record keeps only the slowest links of a test, their rows and one more say so.
 
 use crate::record::{LinkRecord, Measured, Record, TcpInfo, TestRecord, first_nodes};
 use crate::units::sum;
@@ -89,6 +89,11 @@ fn tests(record: &Record) -> Result<String, csv::Error> {
                 writer.write_record(&row)?;
             }
         }
+        if let Some(sums) = &test.sums {
+            let left_out = sums.links.saturating_sub(test.links.len());
+            let kind = format!("{left_out} links left out (--matrix FILE writes all)");
+            writer.write_record(blank(record, &kind, test))?;
+        }
         for link in &test.links {
             writer.write_record(link_row(record, test, link))?;
         }
@@ -129,7 +134,11 @@ fn blank(record: &Record, kind: &str, test: &TestRecord) -> Vec<String> {
 }
 
 fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String> {
-    let mut row = blank(record, "link", test);
+    let kind = match test.sums {
+        Some(_) => "slowest-link",
+        None => "link",
+    };
+    let mut row = blank(record, kind, test);
     let lane = &link.lane;
     row[4] = lane.boundary.to_string();
     row[5].clone_from(&record.plan.nodes[lane.from].label);
@@ -180,4 +189,27 @@ fn decimal(value: f64) -> String {
 
 fn seconds(ns: u64) -> String {
     format!("{:.6}", ns as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::LinkSums;
+
+    /// Symptom: the table of a run with sums looked as if its 64 slowest links were all links.
+    #[test]
+    fn a_table_of_the_slowest_links_says_how_many_it_leaves_out() {
+        let text = include_str!("../../tests/golden/two-hosts/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        let kept = record.tests()[0].links.len();
+        record.tests_mut()[0].sums = Some(LinkSums {
+            links: kept + 9,
+            ports: vec![Default::default(); record.plan.nodes.len()],
+            ..LinkSums::default()
+        });
+        let table = write(&record).unwrap();
+        let rows = |kind: &str| table.lines().filter(|row| row.starts_with(kind)).count();
+        assert_eq!(rows("9 links left out (--matrix FILE writes all),1,"), 1);
+        assert_eq!((rows("slowest-link,1,"), rows("link,")), (kept, 0));
+    }
 }

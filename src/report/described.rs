@@ -24,7 +24,7 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     figures
 }
 
-/// The main figures in one line. Returns `None` if no link that crosses a switch has a known round trip time.
+/// The main figures in one line. Returns `None` if no link that crosses a switch has a known round trip time, and no test has sums of links.
 pub(super) fn line(record: &Record) -> Option<String> {
     let links: Vec<&LinkRecord> = loading_links(record).collect();
     let mut parts = Vec::new();
@@ -35,12 +35,15 @@ pub(super) fn line(record: &Record) -> Option<String> {
             spread.jain
         ));
     }
-    let (least, loaded) = round_trips(&links)?;
-    parts.push(format!(
-        "round trip {} at least, {} loaded",
-        micros(least.median),
-        micros(loaded.median)
-    ));
+    let (sums, round_trips) = (rates(record), round_trips(&links));
+    if sums.is_none() && round_trips.is_none() {
+        return None;
+    }
+    parts.extend(sums.map(|text| format!("links {text}")));
+    parts.extend(round_trips.map(|(least, loaded)| {
+        let (least, loaded) = (micros(least.median), micros(loaded.median));
+        format!("round trip {least} at least, {loaded} loaded")
+    }));
     parts.extend(once(&links).map(|(all, _)| format!("{all:.3} % of segments not retransmitted")));
     Some(format!("described, not judged: {}", parts.join("; ")))
 }
@@ -52,7 +55,7 @@ fn rates(record: &Record) -> Option<String> {
         Some((sums, sums.rates.as_ref()?))
     })?;
     Some(format!(
-        "{} at the median, {} at least, {} at most ({} links: their sums and the slowest are kept)",
+        "{} at the median, {} at least, {} at most ({} links: the record keeps their sums and the slowest, and --matrix FILE writes all)",
         show_rate(rates.median_bits_per_s),
         show_rate(rates.least_bits_per_s),
         show_rate(rates.most_bits_per_s),
@@ -232,5 +235,23 @@ mod tests {
             said,
             "within 0.25 % (clock skew between nodes, 2.5 ms at most)"
         );
+    }
+
+    /// Symptom: the summary of a run with sums had no line on its links, and did not say why.
+    #[test]
+    fn the_line_says_that_only_sums_of_links_are_kept() {
+        use crate::record::{LinkRates, LinkSums};
+        let text = include_str!("../../tests/golden/slow-receiver/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        for test in record.tests_mut() {
+            test.sums = Some(LinkSums {
+                links: 9000,
+                rates: LinkRates::of(vec![1e6, 2e6, 3e6]),
+                ..LinkSums::default()
+            });
+        }
+        let said = line(&record).unwrap();
+        let kept = "(9000 links: the record keeps their sums and the slowest, and --matrix FILE writes all)";
+        assert!(said.contains(kept), "{said}");
     }
 }

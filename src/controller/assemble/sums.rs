@@ -1,7 +1,8 @@
 //! Sums over the links of a test that has too many to keep each, and the slowest of its links.
 
-use crate::plan::{RunPlan, Test};
+use crate::plan::{RunPlan, Sink, Test};
 use crate::record::{LinkRates, LinkRecord, LinkSums, TestRecord};
+use crate::units;
 
 /// Most links that are kept beside the sums: as many as have a series.
 const KEPT: usize = 64;
@@ -33,6 +34,10 @@ impl<'a> Sums<'a> {
             sums: LinkSums {
                 crosses_switch,
                 ports: vec![Default::default(); plan.nodes.len() * test.rails.max(1)],
+                sinks: match test.sink {
+                    Sink::File(_) => vec![[0; 3]; plan.nodes.len()],
+                    Sink::Discard | Sink::Memory => Vec::new(),
+                },
                 ..LinkSums::default()
             },
             rates: Vec::new(),
@@ -45,6 +50,13 @@ impl<'a> Sums<'a> {
     pub(super) fn add(&mut self, link: LinkRecord, gbit_per_s: f64, is_whole: bool) {
         let (lane, bits_per_s) = (link.lane, gbit_per_s * 1e9);
         self.sums.links += 1;
+        if lane.boundary + 2 == self.test.phases
+            && let Some(sink) = self.sums.sinks.get_mut(lane.to)
+        {
+            for (sum, more) in sink.iter_mut().zip(link.taken()) {
+                units::add(sum, more);
+            }
+        }
         let counts = match self.sums.crosses_switch {
             true => link.crosses_switch,
             false => !lane.is_own(),
