@@ -110,6 +110,7 @@ pub(super) fn join_as(request: &JoinRequest, names: &[String]) -> Result<u8, Joi
         input_closes: false,
         ended: [false, false],
         lost: None,
+        exited: None,
     };
     Ok(code_of(&relay.run()?))
 }
@@ -254,6 +255,8 @@ struct Relay {
     ended: [bool; 2],
     /// Time at which the launching side was found to be gone.
     lost: Option<Instant>,
+    /// Time at which the program was found to have ended.
+    exited: Option<Instant>,
 }
 
 impl Relay {
@@ -271,8 +274,12 @@ impl Relay {
             }
             let drained = self.ended == [true, true];
             if let Some(ending) = self.child.ending(drained)? {
-                self.say_goodbye(&ending);
-                return Ok(ending);
+                let since = *self.exited.get_or_insert_with(Instant::now);
+                // Bytes of the program can wait in its pipes until the launching side reads the earlier ones.
+                if drained || !self.channel_is_full() || since.elapsed() >= FAREWELL {
+                    self.say_goodbye(&ending);
+                    return Ok(ending);
+                }
             }
             if self.lost.is_some_and(|since| since.elapsed() >= GRACE) {
                 self.child.cut();

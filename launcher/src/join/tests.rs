@@ -184,6 +184,25 @@ fn much_data_goes_both_ways_at_once_through_the_channel() {
     fleet.finish(LONG);
 }
 
+/// Symptom: the last bytes of a node that ended while the launching side was busy were lost, half a second after its end.
+#[test]
+fn the_last_bytes_of_a_program_arrive_however_late_the_launching_side_reads() {
+    let port = open();
+    let (fleet, events) = launch("n1", settings(&port));
+    // It fills all buffers until it is interrupted, and says how many bytes it has written.
+    let script = "echo MAGIC; LC_ALL=C timeout -s INT 1 dd if=/dev/zero bs=4096";
+    let node = joining(&port, "n1", script);
+    std::thread::sleep(Duration::from_millis(2500));
+    let (bytes, complaints, _) = until_end(&events, 1).remove(&0).unwrap();
+    let counts = complaints
+        .iter()
+        .find_map(|line| line.split_once(" bytes"));
+    let written: usize = counts.unwrap().0.parse().unwrap();
+    assert_eq!(bytes.len(), written);
+    node.join().unwrap().unwrap();
+    fleet.finish(LONG);
+}
+
 #[test]
 fn a_killed_program_is_named_by_its_signal() {
     let port = open();
