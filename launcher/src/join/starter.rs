@@ -179,7 +179,9 @@ impl Watch {
     }
 
     fn say(&mut self, line: &[u8]) {
-        let line = one_line(&String::from_utf8_lossy(line));
+        // A starter can repeat its input, and what it says goes to files that others can read.
+        let line = String::from_utf8_lossy(line).replace(&self.port.token(), "(the token)");
+        let line = one_line(&line);
         if line.is_empty() {
             return;
         }

@@ -427,14 +427,27 @@ fn with_starter(port: &Arc<JoinPort>, script: &str) -> Settings {
 #[test]
 fn a_starter_gets_the_command_of_a_node_and_the_token_on_its_standard_input() {
     let port = open();
-    let (fleet, events) = launch("n1", with_starter(&port, "cat; shift; echo \"$@\""));
-    assert_eq!(notice(&events, 1), format!("starter: {}", port.token()));
+    let script = "tr 0-9a-f g-v; shift; echo \"$@\"";
+    let (fleet, events) = launch("n1", with_starter(&port, script));
+    let coded = |digit: char| char::from(b'g' + digit.to_digit(16).unwrap() as u8);
+    let token: String = port.token().chars().map(coded).collect();
+    assert_eq!(notice(&events, 1), format!("starter: {token}"));
     let words = format!(
         "starter: join {} --token-file -",
         port.addresses().join(" ")
     );
     assert_eq!(notice(&events, 1), words);
     assert!(failure(&events).starts_with("cannot connect: the starter ended with status 0: join "));
+    fleet.finish(LONG);
+}
+
+/// Symptom: a starter that repeats its input put the token on the screen, into the record and into the journal.
+#[test]
+fn a_token_that_the_starter_repeats_is_not_shown() {
+    let port = open();
+    let (fleet, events) = launch("n1", with_starter(&port, "sed 's/^/+ /'"));
+    assert_eq!(notice(&events, 1), "starter: + (the token)");
+    assert!(failure(&events).ends_with("status 0: + (the token)"));
     fleet.finish(LONG);
 }
 
