@@ -33,6 +33,8 @@ pub struct Starter {
 const MAX_NOTICES: usize = 40;
 const MAX_LINE_CHARS: usize = 300;
 const MAX_LINE_BYTES: usize = 8 << 10;
+/// Reads of one output before the loop turns to its other duties.
+const READS_PER_TURN: usize = 16;
 const TICK: Duration = Duration::from_secs(1);
 const TICK_WHEN_DRAINED: Duration = Duration::from_millis(20);
 /// Time of an aborted starter to end what it has started.
@@ -154,10 +156,10 @@ impl Watch {
         }
     }
 
-    /// Reads all that is there. Returns true at the end of the output.
+    /// Reads what is there. Returns true at the end of the output.
     fn read(&mut self, output: Output) -> io::Result<bool> {
         let mut buffer = [0; 4096];
-        loop {
+        for _ in 0..READS_PER_TURN {
             let count = match self.carrier.read(output, &mut buffer) {
                 Ok(0) => return Ok(true),
                 Ok(count) => count,
@@ -176,6 +178,7 @@ impl Watch {
                 }
             }
         }
+        Ok(false)
     }
 
     fn say(&mut self, line: &[u8]) {

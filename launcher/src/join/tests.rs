@@ -497,6 +497,17 @@ fn an_abort_ends_the_wait_the_nodes_and_the_starter() {
     assert!(gone(pid.trim_start_matches("starter: ")));
 }
 
+/// Symptom: a starter that prints without a pause outlived the run, since the thread that reads it did nothing else.
+#[test]
+fn a_starter_that_never_stops_printing_ends_with_the_run() {
+    let port = open();
+    let (fleet, events) = launch("n1", with_starter(&port, "echo $$; exec yes"));
+    let pid = notice(&events, 1);
+    assert_eq!(notice(&events, 1), "starter: y");
+    drop(fleet);
+    assert!(gone(pid.trim_start_matches("starter: ")));
+}
+
 #[test]
 fn a_program_that_cannot_be_run_is_named_on_both_sides() {
     let port = open();
