@@ -40,18 +40,19 @@ const TICK_WHEN_DRAINED: Duration = Duration::from_millis(20);
 /// Time of an aborted starter to end what it has started.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Starts the starter, in a thread. `notices` gets its lines, at the position beside it. Returns the line by which it is
-/// ended. If it cannot start, the port has the reason, and no thread is left.
+/// Starts the starter, in a thread. The nodes have `within` to join. `notices` gets its lines, at the position beside it.
+/// Returns the line by which it is ended. If it cannot start, the port has the reason, and no thread is left.
 pub(crate) fn start(
     starter: Starter,
     program: &Path,
     port: Arc<JoinPort>,
+    within: Duration,
     notices: (Sender<(usize, Event)>, usize),
 ) -> Option<(Arc<Line>, JoinHandle<()>)> {
     let started = Line::new().and_then(|line| {
         let line = Arc::new(line);
         let watch = Watch {
-            carrier: spawn(&starter, program, &port)?,
+            carrier: spawn(&starter, program, &port, within)?,
             port: Arc::clone(&port),
             line: Arc::clone(&line),
             notices,
@@ -68,14 +69,19 @@ pub(crate) fn start(
         .ok()
 }
 
-fn spawn(starter: &Starter, program: &Path, port: &JoinPort) -> io::Result<ChildCarrier> {
+fn spawn(
+    starter: &Starter,
+    program: &Path,
+    port: &JoinPort,
+    within: Duration,
+) -> io::Result<ChildCarrier> {
     let (first, rest) = starter
         .words
         .split_first()
         .ok_or_else(|| io::Error::other("it has no word"))?;
     let mut command = Command::new(first);
-    command.args(rest).arg(program).arg("join");
-    command.args(port.addresses()).arg("--token-file");
+    command.args(rest).arg(program);
+    command.args(words_of_node(port.addresses(), within));
     match &starter.token_file {
         Some(file) => command.arg(file),
         None => command.arg("-"),
@@ -87,6 +93,19 @@ fn spawn(starter: &Starter, program: &Path, port: &JoinPort) -> io::Result<Child
     }
     carrier.close_input()?;
     Ok(carrier)
+}
+
+/// The words of a node's command after the program, up to the token.
+fn words_of_node(addresses: Vec<String>, within: Duration) -> Vec<String> {
+    // Some starters give these words to a shell of the user, where brackets are a pattern that must fit a file.
+    let addresses = addresses
+        .into_iter()
+        .map(|address| address.replace(['[', ']'], ""));
+    // A node that cannot connect says why before the launching side gives up.
+    let deadline = format!("{}ms", (within / 2).as_millis().max(1));
+    let options = ["--deadline".to_owned(), deadline, "--token-file".to_owned()];
+    let command = std::iter::once("join".to_owned());
+    command.chain(addresses).chain(options).collect()
 }
 
 struct Watch {
@@ -210,5 +229,29 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.line.set_ended();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symptoms: in a zsh or csh at the other end of a starter an IPv6 address in brackets was a pattern without a match;
+    /// behind a firewall no node gave its reason, since all tried for as long as the launching side waited.
+    #[test]
+    fn the_words_of_a_node_are_safe_in_a_shell_and_leave_time_for_its_reason() {
+        let addresses = ["n0:7", "10.0.0.1:7", "[fd00::1]:7"].map(str::to_owned);
+        assert_eq!(
+            words_of_node(addresses.into(), Duration::from_secs(60)),
+            [
+                "join",
+                "n0:7",
+                "10.0.0.1:7",
+                "fd00::1:7",
+                "--deadline",
+                "30000ms",
+                "--token-file"
+            ]
+        );
     }
 }

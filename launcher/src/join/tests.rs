@@ -433,12 +433,24 @@ fn a_starter_gets_the_command_of_a_node_and_the_token_on_its_standard_input() {
     let token: String = port.token().chars().map(coded).collect();
     assert_eq!(notice(&events, 1), format!("starter: {token}"));
     let words = format!(
-        "starter: join {} --token-file -",
-        port.addresses().join(" ")
+        "starter: join {} --deadline {}ms --token-file -",
+        port.addresses().join(" "),
+        Settings::default().deadlines.connect.as_millis() / 2
     );
     assert_eq!(notice(&events, 1), words);
     assert!(failure(&events).starts_with("cannot connect: the starter ended with status 0: join "));
     fleet.finish(LONG);
+}
+
+#[test]
+fn an_ipv6_address_needs_no_brackets() {
+    let request = JoinRequest {
+        deadline: Duration::from_millis(200),
+        addresses: vec!["::1:9".to_owned()],
+        ..request(&open(), LONG, CAT)
+    };
+    let error = join_as(&request, &["n1".to_owned()]).unwrap_err();
+    assert!(matches!(error, JoinError::Connect(_)), "{error}");
 }
 
 /// Symptom: a starter that repeats its input put the token on the screen, into the record and into the journal.
