@@ -23,7 +23,7 @@ pub(super) fn own_names() -> Vec<String> {
 
 /// How well a joiner fits a place, from 0: by its first name, by the part of it before the first dot, by its other names
 /// in turn, by its address. `None` if it does not fit.
-pub(super) fn rank(place: &str, names: &[String], peer: IpAddr) -> Option<usize> {
+fn rank(place: &str, names: &[String], peer: IpAddr) -> Option<usize> {
     let address: Option<IpAddr> = place.parse().ok();
     for (at, name) in names.iter().enumerate() {
         if name.eq_ignore_ascii_case(place) {
@@ -37,6 +37,37 @@ pub(super) fn rank(place: &str, names: &[String], peer: IpAddr) -> Option<usize>
     }
     let is_peer = address.is_some_and(|address| address.to_canonical() == peer);
     is_peer.then_some(2 * names.len())
+}
+
+/// The first free place of those that a joiner fits best, or the reason why there is none. `places` are the names of the
+/// host list, each true if it has no node yet. A place that another joiner has taken is no reason to take one that fits
+/// less well: that can be another host, of the same name in another domain.
+pub(super) fn choose<'a>(
+    places: impl Iterator<Item = (&'a str, bool)>,
+    names: &[String],
+    peer: IpAddr,
+) -> Result<usize, String> {
+    let ranked = places.enumerate().filter_map(|(at, (place, is_free))| {
+        rank(place, names, peer).map(|rank| (rank, at, place, is_free))
+    });
+    let mut fitting: Vec<(usize, usize, &str, bool)> = ranked.collect();
+    let best = fitting.iter().map(|(rank, ..)| *rank).min();
+    fitting.retain(|(rank, ..)| Some(*rank) == best);
+    let own = names.join(" or ");
+    let Some((_, _, first, _)) = fitting.first().copied() else {
+        return Err(format!("the host list has no {own} (address {peer})"));
+    };
+    let mut others = fitting.iter().map(|(_, _, place, _)| *place);
+    if let Some(other) = others.find(|place| !place.eq_ignore_ascii_case(first)) {
+        return Err(format!(
+            "{own} can be {first} or {other} of the host list (name hosts there by their addresses)"
+        ));
+    }
+    match (fitting.iter().find(|(.., is_free)| *is_free), fitting.len()) {
+        (Some((_, at, ..)), _) => Ok(*at),
+        (None, 1) => Err(format!("a node of {own} has joined already")),
+        (None, count) => Err(format!("all {count} nodes of {own} have joined already")),
+    }
 }
 
 fn first_part(name: &str) -> &str {
@@ -78,6 +109,31 @@ mod tests {
             "an address has no short name"
         );
         assert_eq!(fit("10", "10.1.1.1"), None);
+    }
+
+    /// Symptom: a host that joined twice took the place of a host of another domain, whose port then got its figures.
+    #[test]
+    fn hosts_of_one_short_name_in_two_domains_do_not_take_each_others_places() {
+        let peer: IpAddr = "10.0.0.7".parse().unwrap();
+        let join = |places: &[(&str, bool)], name: &str| {
+            choose(places.iter().copied(), &[name.to_owned()], peer)
+        };
+        let both = |free: bool| [("n1.a", free), ("n1.b", true)];
+        assert_eq!(join(&both(true), "n1.b"), Ok(1));
+        assert_eq!(
+            join(&both(false), "n1.a").unwrap_err(),
+            "a node of n1.a has joined already"
+        );
+        for name in ["n1", "n1.c"] {
+            let error = join(&both(true), name).unwrap_err();
+            assert!(error.contains("can be n1.a or n1.b"), "{error}");
+        }
+        let twice = [("n1", false), ("N1", true)];
+        assert_eq!(join(&twice, "n1.site"), Ok(1));
+        assert_eq!(
+            join(&twice, "n2").unwrap_err(),
+            "the host list has no n2 (address 10.0.0.7)"
+        );
     }
 
     /// Symptom to prevent: nodes that mpiexec starts in a batch script inherit the variables of the script's host, and all

@@ -21,7 +21,7 @@ use nix::sys::socket::{Backlog, listen};
 use crate::event::Event;
 use crate::hosts::{MAX_HOSTS, shorten};
 use crate::join::addresses::addresses;
-use crate::join::names::{natural, rank};
+use crate::join::names::{choose, natural};
 use crate::join::noise::{Channel, HANDSHAKE_DEADLINE, Handshake, Kind, Stranger};
 use crate::join::token::Token;
 use crate::session::child::poll_for;
@@ -298,30 +298,17 @@ impl Shared {
 }
 
 impl State {
-    /// The first free place of those that a joiner fits best, or the reason why there is none.
     fn place_for(&self, joiner: &Joiner) -> Result<usize, String> {
-        let places = self.places.iter().enumerate();
-        let free = places.filter(|(_, place)| matches!(place.holder, Holder::Nothing));
-        let ranked = free
-            .filter_map(|(at, place)| Some((rank(&place.name, &joiner.names, joiner.peer)?, at)));
-        let best = ranked.min().map(|(_, at)| at);
-        best.ok_or_else(|| self.no_place(joiner))
+        let is_free = |place: &Place| matches!(place.holder, Holder::Nothing);
+        let places = self.places.iter();
+        let places = places.map(|place| (place.name.as_str(), is_free(place)));
+        choose(places, &joiner.names, joiner.peer)
     }
 
     fn give(&mut self, place: usize, joiner: Joiner) {
         let place = &mut self.places[place];
         place.holder = Holder::Joiner(Box::new(joiner));
         place.line.ring();
-    }
-
-    fn no_place(&self, joiner: &Joiner) -> String {
-        let name = joiner.names.join(" or ");
-        let known = |place: &&Place| rank(&place.name, &joiner.names, joiner.peer).is_some();
-        match self.places.iter().filter(known).count() {
-            0 => format!("the host list has no {name} (address {})", joiner.peer),
-            1 => format!("a node of {name} has joined already"),
-            count => format!("all {count} nodes of {name} have joined already"),
-        }
     }
 
     fn is_full(&self) -> bool {
