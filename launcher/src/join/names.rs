@@ -3,21 +3,26 @@
 use std::net::IpAddr;
 
 use crate::error::one_line;
+use crate::join::addresses::interface_addresses;
+use crate::join::noise::MAX_NAMES;
 
 /// Names by which the host list can know this host, the surest one first. A program that starts others can pass Slurm's
-/// name on from another host, so it comes last. The variable HOSTNAME is left out: it often comes from another host.
+/// name on from another host, so it comes after the host's own; addresses come last. The variable HOSTNAME is left out: it often comes from another host.
 pub(super) fn own_names() -> Vec<String> {
     let system = nix::sys::utsname::uname().ok();
     let full = system.map(|names| names.nodename().to_string_lossy().into_owned());
     let short = full.as_deref().map(first_part).map(str::to_owned);
     let node = std::env::var("SLURMD_NODENAME").ok();
     let mut names: Vec<String> = Vec::new();
-    for name in [full, short, node].into_iter().flatten() {
+    let addresses = interface_addresses().into_iter();
+    let addresses = addresses.map(|address| address.ip().to_string());
+    for name in [full, short, node].into_iter().flatten().chain(addresses) {
         let name = one_line(&name);
         if !name.is_empty() && !names.contains(&name) {
             names.push(name);
         }
     }
+    names.truncate(MAX_NAMES);
     names
 }
 
@@ -26,7 +31,8 @@ pub(super) fn own_names() -> Vec<String> {
 fn rank(place: &str, names: &[String], peer: IpAddr) -> Option<usize> {
     let address: Option<IpAddr> = place.parse().ok();
     for (at, name) in names.iter().enumerate() {
-        if name.eq_ignore_ascii_case(place) {
+        let is_address = || address.is_some() && name.parse().ok() == address;
+        if name.eq_ignore_ascii_case(place) || is_address() {
             return Some(2 * at);
         }
         // The part of an address before the first dot is no name.
@@ -109,6 +115,23 @@ mod tests {
             "an address has no short name"
         );
         assert_eq!(fit("10", "10.1.1.1"), None);
+        assert_eq!(fit("fd00:0::1", "fd00::1"), Some(0));
+    }
+
+    /// Symptom: a host that the list names by the address of its other network was refused.
+    #[test]
+    fn a_host_says_the_addresses_of_its_interfaces_after_its_names() {
+        let names = own_names();
+        assert!(names.len() <= MAX_NAMES, "{names:?}");
+        let is_address = |name: &String| name.parse::<IpAddr>().is_ok();
+        let first = names.iter().position(is_address).unwrap_or(names.len());
+        assert!(names[first..].iter().all(is_address), "{names:?}");
+        let known = interface_addresses().into_iter().take(MAX_NAMES - 3);
+        let peer: IpAddr = "192.0.2.1".parse().unwrap();
+        for address in known {
+            let place = address.ip().to_string();
+            assert!(rank(&place, &names, peer).is_some(), "{place}: {names:?}");
+        }
     }
 
     /// Symptom: a host that joined twice took the place of a host of another domain, whose port then got its figures.

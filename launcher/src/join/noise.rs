@@ -28,7 +28,7 @@ const MAX_MESSAGE_BYTES: usize = 65_535;
 pub(super) const MAX_RECORD_BYTES: usize = MAX_MESSAGE_BYTES - TAG_BYTES - 1;
 /// Limit of the message with a joiner's names.
 const MAX_NAMES_BYTES: usize = 4096;
-const MAX_NAMES: usize = 8;
+pub(super) const MAX_NAMES: usize = 8;
 const MAX_NAME_CHARS: usize = 255;
 /// Time limit of a handshake, on both sides.
 pub(super) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);
