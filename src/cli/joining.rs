@@ -14,7 +14,7 @@ use launcher::join::{JoinPort, Starter, Token, TokenFile};
 use crate::{exit, sys};
 
 use super::args::Launch;
-use super::process::{listen, variable};
+use super::process::{listen, make_room, variable};
 use super::resolve::{self, Engine};
 use super::terminal::{fail, refuse, write_all};
 
@@ -108,12 +108,14 @@ impl Joining {
     pub(super) fn gather(launch: &Launch) -> Result<Gathered, u8> {
         let deadlines = resolve::deadlines_of(launch).map_err(|error| refuse(&error))?;
         let time = resolve::connect_time(launch, &deadlines, &Engine::Awaited);
+        let count = launch.awaited.map_or(0, usize::from);
+        // Each node that waits has a connection.
+        make_room(&vec![Host::default(); count], launch)?;
         let stop = listen()?;
         let joining = Self::open(launch, &Engine::Awaited, &[])?;
         let Some(joining) = joining else {
             return Err(exit::BUG);
         };
-        let count = launch.awaited.map_or(0, usize::from);
         let names = joining.port.gather(count, Instant::now() + time, &stop);
         match (stop.load(Ordering::SeqCst), names) {
             (0, Ok(names)) => Ok(Gathered {

@@ -7,7 +7,8 @@ use crate::join::addresses::interface_addresses;
 use crate::join::noise::MAX_NAMES;
 
 /// Names by which the host list can know this host, the surest one first. A program that starts others can pass Slurm's
-/// name on from another host, so it comes after the host's own; addresses come last. The variable HOSTNAME is left out: it often comes from another host.
+/// name on from another host, so it comes after the host's own; addresses come last. The variable HOSTNAME is left out:
+/// it often comes from another host.
 pub(super) fn own_names() -> Vec<String> {
     let system = nix::sys::utsname::uname().ok();
     let full = system.map(|names| names.nodename().to_string_lossy().into_owned());
@@ -31,7 +32,7 @@ pub(super) fn own_names() -> Vec<String> {
 fn rank(place: &str, names: &[String], peer: IpAddr) -> Option<usize> {
     let address: Option<IpAddr> = place.parse().ok();
     for (at, name) in names.iter().enumerate() {
-        let is_address = || address.is_some() && name.parse().ok() == address;
+        let is_address = || address.is_some() && name.parse::<IpAddr>().ok() == address;
         if name.eq_ignore_ascii_case(place) || is_address() {
             return Some(2 * at);
         }
