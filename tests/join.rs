@@ -288,6 +288,28 @@ fn a_token_that_others_can_read_is_refused_on_both_sides() {
     }
 }
 
+/// Symptom: with a starter that passes no standard input on, nodes waited for a token without end, or said that `-` has none.
+#[test]
+fn a_join_without_a_token_on_standard_input_ends_with_the_cure() {
+    let join = |input: Stdio| {
+        let mut command = Command::new(PIPEBENCH);
+        let words = ["join", "127.0.0.1:9", "--deadline", "300ms"];
+        command.args(words).args(["--token-file", "-"]);
+        command.stdin(input).stdout(Stdio::piped());
+        let child = command.stderr(Stdio::piped()).spawn();
+        Join(child.expect("pipebench starts"))
+    };
+    let (code, errors) = join(Stdio::null()).end();
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("standard input has no token"), "{errors}");
+    // The test holds the other end of the pipe.
+    let (code, errors) = join(Stdio::piped()).end();
+    assert_eq!(code, Some(10), "{errors}");
+    for part in ["no token came", "--token-file FILE"] {
+        assert!(errors.contains(part), "{errors}");
+    }
+}
+
 #[test]
 fn a_host_that_does_not_join_is_named_at_the_deadline() {
     let (_folder, token) = folder();
