@@ -182,8 +182,8 @@ fn attempt(
     Ok(connect())
 }
 
-/// Waits until the launching side starts the program. The connection's end bounds the wait, and the kernel's signs of
-/// life bound that.
+/// Waits until the launching side starts the program. The connection's end bounds the wait: where none comes, the kernel
+/// ends the connection a minute after the last sign of life.
 fn wait_for_start(channel: &mut Channel) -> Result<(), JoinError> {
     loop {
         match channel.receive() {
