@@ -69,7 +69,8 @@ pub enum JoinError {
 
 /// Time limit of a lookup, and of a connection to all addresses of a name.
 const ATTEMPT_DEADLINE: Duration = Duration::from_secs(4);
-/// Connections that the other side closes without an answer. It does so if it has another token, or too many strangers.
+/// Rounds of all addresses in which the other side closes a connection without an answer. It does so if it has another
+/// token, or too many strangers: with the pauses between the rounds these have some seconds to go.
 const MAX_UNANSWERED: usize = 8;
 /// Bytes for the program that it has not read yet.
 const MAX_INPUT_BYTES: usize = 256 << 10;
@@ -123,12 +124,13 @@ fn arrive(request: &JoinRequest, names: &[String]) -> Result<Channel, JoinError>
     let mut unanswered = 0;
     loop {
         let mut reasons: Vec<String> = Vec::new();
+        let mut is_unanswered = false;
         for address in &request.addresses {
             let reason = match attempt(address, request, names, until, &line)? {
                 Ok(channel) => return Ok(channel),
                 Err(Unheard::Refused(reason)) => return Err(JoinError::Refused(reason)),
                 Err(Unheard::NoAnswer) => {
-                    unanswered += 1;
+                    is_unanswered = true;
                     "closed the connection without an answer (is the token that of this run?)"
                         .to_owned()
                 }
@@ -136,6 +138,7 @@ fn arrive(request: &JoinRequest, names: &[String]) -> Result<Channel, JoinError>
             };
             reasons.push(format!("{address}: {reason}"));
         }
+        unanswered += usize::from(is_unanswered);
         if unanswered >= MAX_UNANSWERED || !backoff.wait(&line) {
             let all = reasons.join("; ");
             let limit = seconds(request.deadline);

@@ -400,6 +400,26 @@ fn ten_thousand_strangers_neither_keep_a_node_out_nor_fill_the_memory() {
     assert_eq!(node.join().unwrap().unwrap(), 0);
 }
 
+/// Symptom: a node that strangers crowded out for half a second gave up, the sooner the more addresses it had.
+#[test]
+fn a_node_that_is_crowded_out_tries_all_addresses_for_some_seconds() {
+    let crowded = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = crowded.local_addr().unwrap().to_string();
+    std::thread::spawn(move || crowded.incoming().for_each(drop));
+    let port = open();
+    let request = JoinRequest {
+        addresses: vec![address; 4],
+        ..request(&port, Duration::from_millis(1500), CAT)
+    };
+    let error = join_as(&request, &["n1".to_owned()])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("cannot join: not within 1.5 s: "),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_host_whose_node_never_joins_says_so_with_the_deadline() {
     let port = open();
