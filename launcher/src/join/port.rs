@@ -39,6 +39,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// Interval of the checks of the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
+/// Hint if no connection came and nothing else is known.
+const NO_CAUSE: &str = "does a firewall close the port? Choose one: --listen PORT";
 const CLOSED: &str = "the port at which nodes join is closed";
 
 /// A port at which nodes join. Dropping it closes it.
@@ -362,8 +364,8 @@ pub(crate) struct Seat {
 
 /// The reason why a host's node has not joined.
 pub(crate) enum Absent {
-    /// The deadline passed. Causes, if any are known.
-    Late(Option<String>),
+    /// The deadline passed. Causes, as far as they are known.
+    Late(String),
     /// No more node can join.
     Over(String),
     Aborted,
@@ -387,9 +389,11 @@ impl Seat {
                 return Err(Absent::Over(reason.clone()));
             }
             if left.is_zero() {
-                return Err(Absent::Late(
-                    Some(state.hint()).filter(|hint| !hint.is_empty()),
-                ));
+                let hint = match state.hint() {
+                    none if none.is_empty() => NO_CAUSE.to_owned(),
+                    hint => hint,
+                };
+                return Err(Absent::Late(hint));
             }
             state.places[self.place].holder = Holder::Nothing;
             drop(state);

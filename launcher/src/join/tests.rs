@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::node::join_as;
-use super::noise::introduce;
+use super::noise::{Kind, introduce};
 use super::{GatherError, JoinError, JoinPort, JoinRequest, Starter, Token};
 use crate::event::Event;
 use crate::fleet::{Fleet, start};
@@ -200,6 +200,23 @@ fn the_last_bytes_of_a_program_arrive_however_late_the_launching_side_reads() {
     let written: usize = counts.unwrap().0.parse().unwrap();
     assert_eq!(bytes.len(), written);
     node.join().unwrap().unwrap();
+    fleet.finish(LONG);
+}
+
+/// Symptom: a node that sent records without bytes kept its session's thread from noticing that the run was over.
+#[test]
+fn a_node_that_sends_empty_records_is_lost() {
+    let port = open();
+    let (fleet, events) = launch("n1", settings(&port));
+    let stream = TcpStream::connect(port.addresses().remove(0)).unwrap();
+    let token = Token::of(&port.token()).unwrap();
+    let names = ["n1".to_owned()];
+    let mut channel = introduce(stream, &token, &names, Instant::now() + LONG)
+        .ok()
+        .unwrap();
+    channel.send(Kind::Output, b"").unwrap();
+    let error = failure(&events);
+    assert!(error.contains("an unexpected record: Output"), "{error}");
     fleet.finish(LONG);
 }
 
@@ -428,7 +445,7 @@ fn a_host_whose_node_never_joins_says_so_with_the_deadline() {
     let (fleet, events) = launch("n1", settings);
     assert_eq!(
         failure(&events),
-        "cannot connect: no node of this host has joined within 100 ms"
+        "cannot connect: no node of this host has joined within 100 ms (does a firewall close the port? Choose one: --listen PORT)"
     );
     fleet.finish(LONG);
 }
