@@ -240,6 +240,19 @@ fn a_run_that_is_interrupted_while_it_waits_leaves_nothing() {
     assert!(!token.exists(), "the token file is left");
 }
 
+/// Symptom: after a run that was killed, all nodes of the next one tried the address in the token file that was left.
+#[test]
+fn a_token_file_with_the_addresses_of_another_run_is_named() {
+    let (_folder, token) = folder();
+    fs::write(&token, format!("{}\n127.0.0.1:1\n", "ab".repeat(32))).expect("written");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("changed");
+    let run = awaiting(1, &token, &SHORT);
+    send(run.pid(), Signal::SIGINT);
+    let ended = run.end("a file that was left", SOON);
+    ended.expect("a file that was left", 130, &["addresses of another run"]);
+    assert!(token.exists(), "a file of the user is removed");
+}
+
 #[test]
 fn a_wrong_token_joins_nothing_and_keeps_no_one_out() {
     let (folder, token) = folder();

@@ -17,7 +17,7 @@ use crate::{exit, sys};
 use super::args::Launch;
 use super::process::{listen, make_room, variable};
 use super::resolve::{self, Engine};
-use super::terminal::{fail, refuse, write_all};
+use super::terminal::{complain, fail, refuse, write_all};
 
 /// What the nodes of a run join.
 pub(super) struct Joining {
@@ -61,12 +61,15 @@ impl Joining {
         let starter = starter.map_err(|error| refuse(&error))?;
         // A file that the user has made is read and stays.
         let is_kept = launch.token_file.as_deref().is_some_and(Path::exists);
-        let token = match path.as_deref().filter(|_| is_kept) {
-            Some(path) => Token::read(path).map_err(|error| refuse(&error))?.0,
-            None => Token::fresh().map_err(|error| {
-                let text = format!("cannot read random numbers from the kernel: {error}");
-                fail(&text, exit::RESOURCE)
-            })?,
+        let (token, listed) = match path.as_deref().filter(|_| is_kept) {
+            Some(path) => Token::read(path).map_err(|error| refuse(&error))?,
+            None => {
+                let token = Token::fresh().map_err(|error| {
+                    let text = format!("cannot read random numbers from the kernel: {error}");
+                    fail(&text, exit::RESOURCE)
+                })?;
+                (token, Vec::new())
+            }
         };
         let given = launch.listen;
         let address = given.map(|given| given.ip());
@@ -80,6 +83,12 @@ impl Joining {
                 exit::RESOURCE,
             )
         })?;
+        let own = format!(":{}", port.port());
+        if !listed.is_empty() && !listed.iter().any(|address| address.ends_with(&own)) {
+            complain(
+                "--token-file: the file has the addresses of another run (remove it if that run has ended)",
+            );
+        }
         if let (None, Some(path)) = (&launch.token_file, &path) {
             // A process of the same number, or the same job before it was requeued, was killed.
             let (Ok(()) | Err(_)) = fs::remove_file(path);
