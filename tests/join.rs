@@ -343,7 +343,13 @@ fn a_dry_run_says_how_nodes_are_started_and_opens_no_port() {
     for part in ["join[1-4]", "reach      nodes join", "await=4"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let words = ["--hosts", "n[1-4]", "--starter", "clush -f %N -w %H", "--dry-run"];
+    let words = [
+        "--hosts",
+        "n[1-4]",
+        "--starter",
+        "clush -f %N -w %H",
+        "--dry-run",
+    ];
     let text = String::from_utf8(run(&words).stdout).expect("text");
     assert!(text.contains("reach      clush -f %N -w %H"), "{text}");
 }

@@ -72,7 +72,8 @@ fn read(file: &Path, within: Duration, hint: &str) -> Result<(Token, Vec<String>
     // A program that starts others can leave standard input open and write nothing.
     let is_late = || matches!(readable(io::stdin().as_fd(), within), Ok(false));
     if file == Path::new("-") && is_late() {
-        let text = "cannot join: no token came on standard input in time (name a file: --token-file FILE)";
+        let text =
+            "cannot join: no token came on standard input in time (name a file: --token-file FILE)";
         return Err(fail(&text, exit::UNREACHABLE));
     }
     loop {

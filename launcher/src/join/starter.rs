@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     /// Symptoms: in a zsh or csh at the other end of a starter an IPv6 address in brackets was a pattern without a match;
-    /// behind a firewall no node gave its reason, since all tried for as long as the launching side waited.
+    /// at a firewall no node gave its reason, since all tried for as long as the launching side waited.
     #[test]
     fn the_words_of_a_node_are_safe_in_a_shell_and_leave_time_for_its_reason() {
         let addresses = ["n0:7", "10.0.0.1:7", "[fd00::1]:7"].map(str::to_owned);

@@ -194,9 +194,7 @@ fn the_last_bytes_of_a_program_arrive_however_late_the_launching_side_reads() {
     let node = joining(&port, "n1", script);
     std::thread::sleep(Duration::from_millis(2500));
     let (bytes, complaints, _) = until_end(&events, 1).remove(&0).unwrap();
-    let counts = complaints
-        .iter()
-        .find_map(|line| line.split_once(" bytes"));
+    let counts = complaints.iter().find_map(|line| line.split_once(" bytes"));
     let written: usize = counts.unwrap().0.parse().unwrap();
     assert_eq!(bytes.len(), written);
     node.join().unwrap().unwrap();

@@ -57,7 +57,9 @@ pub enum TokenError {
         owner: u32,
     },
     /// Standard input has no token.
-    #[error("standard input has no token: a command that passes none on, such as pdsh, needs --token-file FILE")]
+    #[error(
+        "standard input has no token: a command that passes none on, such as pdsh, needs --token-file FILE"
+    )]
     NoInput,
     /// The first line is no token.
     #[error("{} holds no token: its first line must have 64 hexadecimal digits", .0.display())]
