@@ -55,7 +55,10 @@ pub struct JoinPort {
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
     /// The time is over.
-    #[error("{joined} of {wanted} nodes have joined{}{}", names_of(.names), in_brackets(.hint))]
+    #[error(
+        "{joined} of {wanted} nodes have joined in time{}{}: start the others, or wait longer (--deadline connect=1h)",
+        names_of(.names), in_brackets(.hint)
+    )]
     Late {
         /// Number of nodes that have joined.
         joined: usize,

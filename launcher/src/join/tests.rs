@@ -370,6 +370,11 @@ fn nodes_without_a_host_list_are_gathered_in_natural_order_and_keep_their_places
     for node in nodes {
         assert_eq!(node.join().unwrap().unwrap(), 0);
     }
+    let late = open().gather(2, Instant::now(), &never).unwrap_err();
+    assert_eq!(
+        late.to_string(),
+        "0 of 2 nodes have joined in time: start the others, or wait longer (--deadline connect=1h)"
+    );
     let stopped = open().gather(1, Instant::now() + LONG, &AtomicUsize::new(15));
     assert!(matches!(stopped, Err(GatherError::Stopped)));
 }
