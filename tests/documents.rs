@@ -502,6 +502,8 @@ fn starters_that_begin_with_few_hosts_are_shown_with_the_number_of_all() {
         for starter in ["'clush ", "'pdsh "] {
             for (at, _) in text.match_indices(starter) {
                 let command = text[at + 1..].split('\'').next().unwrap_or_default();
+                let words: Vec<&str> = command.split_whitespace().collect();
+                let command = words.join(" ");
                 assert!(command.contains("-f %N"), "{page}: {command}");
                 found += 1;
             }
