@@ -246,6 +246,19 @@ fn a_run_that_is_interrupted_while_it_waits_leaves_nothing() {
     assert!(!token.exists(), "the token file is left");
 }
 
+/// Symptom: after a run that was killed, all nodes of the next one tried the address in the token file that was left.
+#[test]
+fn a_token_file_with_the_addresses_of_another_run_is_named() {
+    let (_folder, token) = folder();
+    fs::write(&token, format!("{}\n127.0.0.1:1\n", "ab".repeat(32))).expect("written");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("changed");
+    let run = awaiting(1, &token, &SHORT);
+    send(run.pid(), Signal::SIGINT);
+    let ended = run.end("a file that was left", SOON);
+    ended.expect("a file that was left", 130, &["addresses of another run"]);
+    assert!(token.exists(), "a file of the user is removed");
+}
+
 #[test]
 fn a_wrong_token_joins_nothing_and_keeps_no_one_out() {
     let (folder, token) = folder();
@@ -294,6 +307,28 @@ fn a_token_that_others_can_read_is_refused_on_both_sides() {
     }
 }
 
+/// Symptom: with a starter that passes no standard input on, nodes waited for a token without end, or said that `-` has none.
+#[test]
+fn a_join_without_a_token_on_standard_input_ends_with_the_cure() {
+    let join = |input: Stdio| {
+        let mut command = Command::new(PIPEBENCH);
+        let words = ["join", "127.0.0.1:9", "--deadline", "300ms"];
+        command.args(words).args(["--token-file", "-"]);
+        command.stdin(input).stdout(Stdio::piped());
+        let child = command.stderr(Stdio::piped()).spawn();
+        Join(child.expect("pipebench starts"))
+    };
+    let (code, errors) = join(Stdio::null()).end();
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("standard input has no token"), "{errors}");
+    // The test holds the other end of the pipe.
+    let (code, errors) = join(Stdio::piped()).end();
+    assert_eq!(code, Some(10), "{errors}");
+    for part in ["no token came", "--token-file FILE"] {
+        assert!(errors.contains(part), "{errors}");
+    }
+}
+
 #[test]
 fn a_host_that_does_not_join_is_named_at_the_deadline() {
     let (_folder, token) = folder();
@@ -314,9 +349,15 @@ fn a_dry_run_says_how_nodes_are_started_and_opens_no_port() {
     for part in ["join[1-4]", "reach      nodes join", "await=4"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let words = ["--hosts", "n[1-4]", "--starter", "clush -w %H", "--dry-run"];
+    let words = [
+        "--hosts",
+        "n[1-4]",
+        "--starter",
+        "clush -f %N -w %H",
+        "--dry-run",
+    ];
     let text = String::from_utf8(run(&words).stdout).expect("text");
-    assert!(text.contains("reach      clush -w %H"), "{text}");
+    assert!(text.contains("reach      clush -f %N -w %H"), "{text}");
 }
 
 /// Symptom: `srun -N2 pipebench --hosts auto` was refused, or was two runs that took each other's hosts.

@@ -74,6 +74,14 @@ fn too_few_descriptors_for_all_hosts_are_said_before_any_host_is_reached() {
     assert_eq!(raised.code, Some(10), "{}", raised.errors);
 }
 
+/// Symptom: a run that awaited more nodes than it may have descriptors took no more of them, and waited until its deadline.
+#[test]
+fn too_few_descriptors_for_awaited_nodes_are_said_before_any_joins() {
+    let ended = run_behind(&["prlimit", "--nofile=300:400"], &["--await", "100"]);
+    let line = "cannot be raised above 400: at most 36 hosts";
+    ended.expect("a low hard limit", 12, &[line]);
+}
+
 /// The memory of a process without the buffers stays within the allowance of the formula.
 #[test]
 fn a_process_takes_no_more_memory_than_the_allowance() {

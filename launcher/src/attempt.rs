@@ -100,11 +100,7 @@ fn joined(plan: &Plan, seat: Seat, line: &Line, report: &mut Report) -> Outcome 
         }
         Err(Absent::Late(hint)) => {
             let text = format!("no node of this host has joined within {}", seconds(limit));
-            let error = LaunchError::new(Stage::Connect, text);
-            return Outcome::Failed(match hint {
-                Some(hint) => error.hint(hint),
-                None => error,
-            });
+            return Outcome::Failed(LaunchError::new(Stage::Connect, text).hint(hint));
         }
     };
     report.stage(Stage::Start);

@@ -79,9 +79,10 @@ pub fn start(
         seat(&mut jobs, port, &events, hosts.len());
     }
     let starter = settings.starter.clone().zip(join.clone());
+    let within = settings.deadlines.connect;
     let starter = starter.and_then(|(starter, port)| {
         let notices = (events.clone(), hosts.len());
-        let (line, thread) = starter::start(starter, &program.path, port, notices)?;
+        let (line, thread) = starter::start(starter, &program.path, port, within, notices)?;
         threads
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

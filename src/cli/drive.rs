@@ -147,7 +147,8 @@ fn do_work(spec: RunSpec, output: &Output<'_>, gathered: Option<Gathered>) -> Re
         terminal.result(&told_of(&spec, output));
         return Ok(exit::OK);
     }
-    if asks(&spec, words) {
+    // A user who has started a node on each host has agreed.
+    if gathered.is_none() && asks(&spec, words) {
         terminal.aside(&told_of(&spec, output));
         if !terminal.agrees("start?") {
             return Err(refuse(&"not started (--yes starts without a question)"));
@@ -328,6 +329,8 @@ fn measure(
         observers.see(RunEvent::Notice(note));
     }
     let mut record = controller::run(spec.plan, &spec.hosts, &conditions, &mut observers);
+    // The token file must be gone before a signal can end this process at once.
+    drop(joining);
     // Reports of many links can last.
     end_at_signals();
     // A runner's folder means nothing to a reader of its reports.

@@ -11,12 +11,13 @@ use std::time::Instant;
 use launcher::hosts::Host;
 use launcher::join::{JoinPort, Starter, Token, TokenFile};
 
+use crate::report::quoted;
 use crate::{exit, sys};
 
 use super::args::Launch;
-use super::process::{listen, variable};
+use super::process::{listen, make_room, variable};
 use super::resolve::{self, Engine};
-use super::terminal::{fail, refuse, write_all};
+use super::terminal::{complain, fail, refuse, write_all};
 
 /// What the nodes of a run join.
 pub(super) struct Joining {
@@ -48,7 +49,11 @@ impl Joining {
             (Some(path), _) => Some(path.clone()),
             (None, Engine::Starter(_)) => None,
             (None, Engine::Awaited) => {
-                Some(own_file(&format!("join-{}", sys::process::own_pid()))?)
+                // Hosts can share a home folder.
+                let host = nix::sys::utsname::uname().ok();
+                let host = host.map(|names| names.nodename().to_string_lossy().into_owned());
+                let (host, pid) = (host.unwrap_or_default(), sys::process::own_pid());
+                Some(own_file(&format!("join-{host}-{pid}"))?)
             }
             (None, Engine::Step) => Some(step_file(launch)?),
         };
@@ -56,12 +61,15 @@ impl Joining {
         let starter = starter.map_err(|error| refuse(&error))?;
         // A file that the user has made is read and stays.
         let is_kept = launch.token_file.as_deref().is_some_and(Path::exists);
-        let token = match path.as_deref().filter(|_| is_kept) {
-            Some(path) => Token::read(path).map_err(|error| refuse(&error))?.0,
-            None => Token::fresh().map_err(|error| {
-                let text = format!("cannot read random numbers from the kernel: {error}");
-                fail(&text, exit::RESOURCE)
-            })?,
+        let (token, listed) = match path.as_deref().filter(|_| is_kept) {
+            Some(path) => Token::read(path).map_err(|error| refuse(&error))?,
+            None => {
+                let token = Token::fresh().map_err(|error| {
+                    let text = format!("cannot read random numbers from the kernel: {error}");
+                    fail(&text, exit::RESOURCE)
+                })?;
+                (token, Vec::new())
+            }
         };
         let given = launch.listen;
         let address = given.map(|given| given.ip());
@@ -75,6 +83,12 @@ impl Joining {
                 exit::RESOURCE,
             )
         })?;
+        let own = format!(":{}", port.port());
+        if !listed.is_empty() && !listed.iter().any(|address| address.ends_with(&own)) {
+            complain(
+                "--token-file: the file has the addresses of another run (remove it if that run has ended)",
+            );
+        }
         if let (None, Some(path)) = (&launch.token_file, &path) {
             // A process of the same number, or the same job before it was requeued, was killed.
             let (Ok(()) | Err(_)) = fs::remove_file(path);
@@ -84,11 +98,8 @@ impl Joining {
         let file = file.transpose().map_err(|error| refuse(&error))?;
         if let (Engine::Awaited, Some(path)) = (engine, &path) {
             let count = launch.awaited.map_or(hosts.len(), usize::from);
-            let address = port.addresses().into_iter().next().unwrap_or_default();
-            let path = path.display();
-            let text = format!(
-                "waiting for {count} nodes: pipebench join {address} --token-file {path}\n"
-            );
+            let command = command(port.addresses(), path);
+            let text = format!("waiting for {count} nodes: {command}\n");
             write_all(&mut std::io::stderr().lock(), &text);
         }
         Ok(Some(Self {
@@ -108,12 +119,14 @@ impl Joining {
     pub(super) fn gather(launch: &Launch) -> Result<Gathered, u8> {
         let deadlines = resolve::deadlines_of(launch).map_err(|error| refuse(&error))?;
         let time = resolve::connect_time(launch, &deadlines, &Engine::Awaited);
+        let count = launch.awaited.map_or(0, usize::from);
+        // Each node that waits has a connection.
+        make_room(&vec![Host::default(); count], launch)?;
         let stop = listen()?;
         let joining = Self::open(launch, &Engine::Awaited, &[])?;
         let Some(joining) = joining else {
             return Err(exit::BUG);
         };
-        let count = launch.awaited.map_or(0, usize::from);
         let names = joining.port.gather(count, Instant::now() + time, &stop);
         match (stop.load(Ordering::SeqCst), names) {
             (0, Ok(names)) => Ok(Gathered {
@@ -127,6 +140,14 @@ impl Joining {
     }
 }
 
+/// The command that a user starts on each host. It has all addresses: other hosts need not know the name of this one.
+fn command(addresses: Vec<String>, file: &Path) -> String {
+    let before = ["pipebench", "join"].map(str::to_owned).into_iter();
+    let after = ["--token-file".to_owned(), file.display().to_string()];
+    let words: Vec<String> = before.chain(addresses).chain(after).collect();
+    quoted(&words)
+}
+
 /// Token file of the job step that has started this process, where its other tasks look for it. The error is the exit code.
 pub(super) fn step_file(launch: &Launch) -> Result<PathBuf, u8> {
     if let Some(path) = &launch.token_file {
@@ -134,7 +155,15 @@ pub(super) fn step_file(launch: &Launch) -> Result<PathBuf, u8> {
     }
     let number = |name: &str| variable(name).unwrap_or_default();
     let (job, step) = (number("SLURM_JOB_ID"), number("SLURM_STEP_ID"));
-    own_file(&format!("join-{job}.{step}"))
+    own_file(&of_step(&job, &step, &number("SLURM_RESTART_COUNT")))
+}
+
+/// Name of a step's token file. A job that is started again has the same steps: a file that was left must not be theirs.
+fn of_step(job: &str, step: &str, restart: &str) -> String {
+    match restart {
+        "" | "0" => format!("join-{job}.{step}"),
+        restart => format!("join-{job}.{step}.{restart}"),
+    }
 }
 
 /// A file in the folder of pipebench in the user's home, which other users cannot enter. The error is the exit code.
@@ -152,4 +181,27 @@ fn own_file(name: &str) -> Result<PathBuf, u8> {
         fail(&text, exit::NOT_WRITTEN)
     })?;
     Ok(folder.join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symptom: the command that pipebench printed failed where other hosts cannot resolve the launching host's name, or
+    /// where the file's name has a blank.
+    #[test]
+    fn the_command_to_join_has_all_addresses_and_is_safe_in_a_shell() {
+        let addresses = ["n0:7447", "[fd00::1]:7447"].map(str::to_owned).to_vec();
+        assert_eq!(
+            command(addresses, Path::new("/home/a b/token")),
+            "pipebench join n0:7447 '[fd00::1]:7447' --token-file '/home/a b/token'"
+        );
+    }
+
+    /// Symptom: after a node failure Slurm started the job again, and its tasks read the token file of the first start.
+    #[test]
+    fn a_job_that_is_started_again_has_another_token_file() {
+        assert_eq!(of_step("7", "0", ""), "join-7.0");
+        assert_eq!(of_step("7", "0", "1"), "join-7.0.1");
+    }
 }

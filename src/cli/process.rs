@@ -152,11 +152,17 @@ pub(super) fn end_at_signals() {
     }
 }
 
-/// The executables of a run, and the variable of [`listen`], once there is room for sessions to these hosts. The error is the exit code.
-pub(super) fn stand_by(hosts: &[Host], launch: &Launch) -> Result<(Program, Arc<AtomicUsize>), u8> {
+/// Makes room for sessions to these hosts. The error is the exit code.
+pub(super) fn make_room(hosts: &[Host], launch: &Launch) -> Result<(), u8> {
     match controller::make_room(hosts, launch.rsh.is_some()) {
         Ok(raised) => raised.iter().for_each(|text| complain(text)),
         Err(text) => return Err(fail(&text, exit::RESOURCE)),
     }
+    Ok(())
+}
+
+/// The executables of a run, and the variable of [`listen`], once there is room for sessions to these hosts. The error is the exit code.
+pub(super) fn stand_by(hosts: &[Host], launch: &Launch) -> Result<(Program, Arc<AtomicUsize>), u8> {
+    make_room(hosts, launch)?;
     Ok((programs(launch)?, listen()?))
 }

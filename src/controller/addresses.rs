@@ -87,12 +87,17 @@ fn is_one_host(seen: &[SeenHost<'_>]) -> bool {
 
 /// Address of a host other than this machine.
 fn remote_of(seen: &[SeenHost<'_>]) -> Option<IpAddr> {
-    seen.iter().find(|host| !host.local)?.session
+    seen.iter().find(|host| !is_here(host))?.session
+}
+
+/// True for a node on this machine. One that joins comes over loopback, where this machine's own name leads to it.
+fn is_here(host: &SeenHost<'_>) -> bool {
+    host.local || host.session.is_some_and(|address| address.is_loopback())
 }
 
 /// Address at which the session arrived, or on this machine the address towards the others, if it can carry data.
 fn session_of(wanted: &DataNetwork, host: &SeenHost<'_>, remote: Option<IpAddr>) -> Option<IpAddr> {
-    let session = if host.local {
+    let session = if is_here(host) {
         remote.and_then(|peer| socket::source_towards(peer).ok())
     } else {
         host.session
@@ -451,6 +456,30 @@ mod tests {
             chosen(DataNetwork::default(), &given, &all).unwrap(),
             ["10.9.0.1", "10.0.0.2"]
         );
+    }
+
+    /// Symptom: in a job of Slurm the node on the launching host joined over loopback, since Debian's /etc/hosts leads a
+    /// host's own name there, and the run ended with "data address 127.0.0.1 is a loopback address".
+    #[test]
+    fn a_node_that_joins_over_loopback_has_the_address_towards_the_others() {
+        let all = [
+            facts("a", &[("eth0", "10.0.0.1")]),
+            facts("b", &[("eth0", "10.0.0.2")]),
+        ];
+        let nodes = [node("n1"), node("n2")];
+        let sessions = ["127.0.0.1", "10.0.0.2"].map(|text| text.parse().ok());
+        let seen: Vec<SeenHost<'_>> = all
+            .iter()
+            .zip(sessions)
+            .map(|(facts, session)| SeenHost {
+                facts,
+                session,
+                local: false,
+            })
+            .collect();
+        let ports = choose(&nodes, &DataNetwork::default(), 1, &seen).unwrap();
+        let addresses: Vec<String> = ports.iter().map(|it| it[0].address.to_string()).collect();
+        assert_eq!(addresses, ["10.0.0.1", "10.0.0.2"]);
     }
 
     /// Regression test: a node that lied about its machine took loopback from all, and only the first honest one was named.

@@ -33,7 +33,7 @@ pub(super) fn addresses(bound: Option<IpAddr>, port: u16) -> Vec<String> {
 }
 
 /// Addresses of the interfaces that are up. A link-local address means nothing to another machine.
-fn interface_addresses() -> Vec<SocketAddr> {
+pub(super) fn interface_addresses() -> Vec<SocketAddr> {
     let interfaces = nix::ifaddrs::getifaddrs().into_iter().flatten();
     let up = interfaces.filter(|interface| {
         interface.flags.contains(InterfaceFlags::IFF_UP)

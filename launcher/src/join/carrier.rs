@@ -51,8 +51,9 @@ impl JoinCarrier {
                 return Ok(());
             }
             match self.channel.receive()? {
-                Some((Kind::Output, bytes)) => self.standard.extend(bytes),
-                Some((Kind::Error, bytes)) => self.error.extend(bytes),
+                // Records without bytes would keep this loop from its end.
+                Some((Kind::Output, bytes)) if !bytes.is_empty() => self.standard.extend(bytes),
+                Some((Kind::Error, bytes)) if !bytes.is_empty() => self.error.extend(bytes),
                 Some((Kind::Ended, text)) => self.ending = Some(ending_of(&text)),
                 Some((kind, _)) => {
                     let text = format!("the node sent an unexpected record: {kind:?}");

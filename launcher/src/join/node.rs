@@ -69,7 +69,8 @@ pub enum JoinError {
 
 /// Time limit of a lookup, and of a connection to all addresses of a name.
 const ATTEMPT_DEADLINE: Duration = Duration::from_secs(4);
-/// Connections that the other side closes without an answer. It does so if it has another token, or too many strangers.
+/// Rounds of all addresses in which the other side closes a connection without an answer. It does so if it has another
+/// token, or too many strangers: with the pauses between the rounds these have some seconds to go.
 const MAX_UNANSWERED: usize = 8;
 /// Bytes for the program that it has not read yet.
 const MAX_INPUT_BYTES: usize = 256 << 10;
@@ -110,6 +111,7 @@ pub(super) fn join_as(request: &JoinRequest, names: &[String]) -> Result<u8, Joi
         input_closes: false,
         ended: [false, false],
         lost: None,
+        exited: None,
     };
     Ok(code_of(&relay.run()?))
 }
@@ -122,12 +124,13 @@ fn arrive(request: &JoinRequest, names: &[String]) -> Result<Channel, JoinError>
     let mut unanswered = 0;
     loop {
         let mut reasons: Vec<String> = Vec::new();
+        let mut is_unanswered = false;
         for address in &request.addresses {
             let reason = match attempt(address, request, names, until, &line)? {
                 Ok(channel) => return Ok(channel),
                 Err(Unheard::Refused(reason)) => return Err(JoinError::Refused(reason)),
                 Err(Unheard::NoAnswer) => {
-                    unanswered += 1;
+                    is_unanswered = true;
                     "closed the connection without an answer (is the token that of this run?)"
                         .to_owned()
                 }
@@ -135,6 +138,7 @@ fn arrive(request: &JoinRequest, names: &[String]) -> Result<Channel, JoinError>
             };
             reasons.push(format!("{address}: {reason}"));
         }
+        unanswered += usize::from(is_unanswered);
         if unanswered >= MAX_UNANSWERED || !backoff.wait(&line) {
             let all = reasons.join("; ");
             let limit = seconds(request.deadline);
@@ -181,8 +185,8 @@ fn attempt(
     Ok(connect())
 }
 
-/// Waits until the launching side starts the program. The connection's end bounds the wait, and the kernel's signs of
-/// life bound that.
+/// Waits until the launching side starts the program. The connection's end bounds the wait: where none comes, the kernel
+/// ends the connection a minute after the last sign of life.
 fn wait_for_start(channel: &mut Channel) -> Result<(), JoinError> {
     loop {
         match channel.receive() {
@@ -254,6 +258,8 @@ struct Relay {
     ended: [bool; 2],
     /// Time at which the launching side was found to be gone.
     lost: Option<Instant>,
+    /// Time at which the program was found to have ended.
+    exited: Option<Instant>,
 }
 
 impl Relay {
@@ -271,8 +277,12 @@ impl Relay {
             }
             let drained = self.ended == [true, true];
             if let Some(ending) = self.child.ending(drained)? {
-                self.say_goodbye(&ending);
-                return Ok(ending);
+                let since = *self.exited.get_or_insert_with(Instant::now);
+                // Bytes of the program can wait in its pipes until the launching side reads the earlier ones.
+                if drained || !self.channel_is_full() || since.elapsed() >= FAREWELL {
+                    self.say_goodbye(&ending);
+                    return Ok(ending);
+                }
             }
             if self.lost.is_some_and(|since| since.elapsed() >= GRACE) {
                 self.child.cut();

@@ -28,12 +28,14 @@ const MAX_MESSAGE_BYTES: usize = 65_535;
 pub(super) const MAX_RECORD_BYTES: usize = MAX_MESSAGE_BYTES - TAG_BYTES - 1;
 /// Limit of the message with a joiner's names.
 const MAX_NAMES_BYTES: usize = 4096;
-const MAX_NAMES: usize = 8;
+pub(super) const MAX_NAMES: usize = 8;
 const MAX_NAME_CHARS: usize = 255;
 /// Time limit of a handshake, on both sides.
 pub(super) const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);
-/// A lost machine sends no end: after this silence the kernel asks for a sign of life.
+/// A lost machine sends no end: after this silence the kernel asks for a sign of life, three times.
 const KEEPALIVE_SECONDS: u32 = 30;
+const KEEPALIVE_INTERVAL_SECONDS: u32 = 10;
+const KEEPALIVES: u32 = 3;
 
 /// The kind of a record. From the joining side: `Join`, `Output`, `Error` and `Ended`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +85,12 @@ impl Frames {
         stream.set_nodelay(true)?;
         setsockopt(&stream, sockopt::KeepAlive, &true)?;
         setsockopt(&stream, sockopt::TcpKeepIdle, &KEEPALIVE_SECONDS)?;
+        setsockopt(
+            &stream,
+            sockopt::TcpKeepInterval,
+            &KEEPALIVE_INTERVAL_SECONDS,
+        )?;
+        setsockopt(&stream, sockopt::TcpKeepCount, &KEEPALIVES)?;
         Ok(Frames {
             stream,
             incoming: Vec::new(),
@@ -398,6 +406,20 @@ mod tests {
         ] {
             assert_eq!(names_of(bad), None, "{}", String::from_utf8_lossy(bad));
         }
+    }
+
+    /// Symptom: a node that had joined waited twelve minutes for a launching host that had lost its power.
+    #[test]
+    fn a_lost_machine_is_noticed_within_a_minute() {
+        use nix::sys::socket::getsockopt;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let frames = Frames::new(stream).unwrap();
+        let first = getsockopt(&frames.stream, sockopt::TcpKeepIdle).unwrap();
+        let interval = getsockopt(&frames.stream, sockopt::TcpKeepInterval).unwrap();
+        let count = getsockopt(&frames.stream, sockopt::TcpKeepCount).unwrap();
+        assert!(getsockopt(&frames.stream, sockopt::KeepAlive).unwrap());
+        assert!(first + interval * count <= 60, "{first} {interval} {count}");
     }
 
     #[test]

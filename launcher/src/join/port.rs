@@ -21,7 +21,7 @@ use nix::sys::socket::{Backlog, listen};
 use crate::event::Event;
 use crate::hosts::{MAX_HOSTS, shorten};
 use crate::join::addresses::addresses;
-use crate::join::names::{natural, rank};
+use crate::join::names::{choose, natural};
 use crate::join::noise::{Channel, HANDSHAKE_DEADLINE, Handshake, Kind, Stranger};
 use crate::join::token::Token;
 use crate::session::child::poll_for;
@@ -39,6 +39,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// Interval of the checks of the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
+/// Hint if no connection came and nothing else is known.
+const NO_CAUSE: &str = "does a firewall close the port? Choose one: --listen PORT";
 const CLOSED: &str = "the port at which nodes join is closed";
 
 /// A port at which nodes join. Dropping it closes it.
@@ -53,7 +55,10 @@ pub struct JoinPort {
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
     /// The time is over.
-    #[error("{joined} of {wanted} nodes have joined{}{}", names_of(.names), in_brackets(.hint))]
+    #[error(
+        "{joined} of {wanted} nodes have joined in time{}{}: start the others, or wait longer (--deadline connect=1h)",
+        names_of(.names), in_brackets(.hint)
+    )]
     Late {
         /// Number of nodes that have joined.
         joined: usize,
@@ -298,30 +303,17 @@ impl Shared {
 }
 
 impl State {
-    /// The first free place of those that a joiner fits best, or the reason why there is none.
     fn place_for(&self, joiner: &Joiner) -> Result<usize, String> {
-        let places = self.places.iter().enumerate();
-        let free = places.filter(|(_, place)| matches!(place.holder, Holder::Nothing));
-        let ranked = free
-            .filter_map(|(at, place)| Some((rank(&place.name, &joiner.names, joiner.peer)?, at)));
-        let best = ranked.min().map(|(_, at)| at);
-        best.ok_or_else(|| self.no_place(joiner))
+        let is_free = |place: &Place| matches!(place.holder, Holder::Nothing);
+        let places = self.places.iter();
+        let places = places.map(|place| (place.name.as_str(), is_free(place)));
+        choose(places, &joiner.names, joiner.peer)
     }
 
     fn give(&mut self, place: usize, joiner: Joiner) {
         let place = &mut self.places[place];
         place.holder = Holder::Joiner(Box::new(joiner));
         place.line.ring();
-    }
-
-    fn no_place(&self, joiner: &Joiner) -> String {
-        let name = joiner.names.join(" or ");
-        let known = |place: &&Place| rank(&place.name, &joiner.names, joiner.peer).is_some();
-        match self.places.iter().filter(known).count() {
-            0 => format!("the host list has no {name} (address {})", joiner.peer),
-            1 => format!("a node of {name} has joined already"),
-            count => format!("all {count} nodes of {name} have joined already"),
-        }
     }
 
     fn is_full(&self) -> bool {
@@ -375,8 +367,8 @@ pub(crate) struct Seat {
 
 /// The reason why a host's node has not joined.
 pub(crate) enum Absent {
-    /// The deadline passed. Causes, if any are known.
-    Late(Option<String>),
+    /// The deadline passed. Causes, as far as they are known.
+    Late(String),
     /// No more node can join.
     Over(String),
     Aborted,
@@ -400,9 +392,11 @@ impl Seat {
                 return Err(Absent::Over(reason.clone()));
             }
             if left.is_zero() {
-                return Err(Absent::Late(
-                    Some(state.hint()).filter(|hint| !hint.is_empty()),
-                ));
+                let hint = match state.hint() {
+                    none if none.is_empty() => NO_CAUSE.to_owned(),
+                    hint => hint,
+                };
+                return Err(Absent::Late(hint));
             }
             state.places[self.place].holder = Holder::Nothing;
             drop(state);

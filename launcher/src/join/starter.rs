@@ -33,23 +33,26 @@ pub struct Starter {
 const MAX_NOTICES: usize = 40;
 const MAX_LINE_CHARS: usize = 300;
 const MAX_LINE_BYTES: usize = 8 << 10;
+/// Reads of one output before the loop turns to its other duties.
+const READS_PER_TURN: usize = 16;
 const TICK: Duration = Duration::from_secs(1);
 const TICK_WHEN_DRAINED: Duration = Duration::from_millis(20);
 /// Time of an aborted starter to end what it has started.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Starts the starter, in a thread. `notices` gets its lines, at the position beside it. Returns the line by which it is
-/// ended. If it cannot start, the port has the reason, and no thread is left.
+/// Starts the starter, in a thread. The nodes have `within` to join. `notices` gets its lines, at the position beside it.
+/// Returns the line by which it is ended. If it cannot start, the port has the reason, and no thread is left.
 pub(crate) fn start(
     starter: Starter,
     program: &Path,
     port: Arc<JoinPort>,
+    within: Duration,
     notices: (Sender<(usize, Event)>, usize),
 ) -> Option<(Arc<Line>, JoinHandle<()>)> {
     let started = Line::new().and_then(|line| {
         let line = Arc::new(line);
         let watch = Watch {
-            carrier: spawn(&starter, program, &port)?,
+            carrier: spawn(&starter, program, &port, within)?,
             port: Arc::clone(&port),
             line: Arc::clone(&line),
             notices,
@@ -66,14 +69,19 @@ pub(crate) fn start(
         .ok()
 }
 
-fn spawn(starter: &Starter, program: &Path, port: &JoinPort) -> io::Result<ChildCarrier> {
+fn spawn(
+    starter: &Starter,
+    program: &Path,
+    port: &JoinPort,
+    within: Duration,
+) -> io::Result<ChildCarrier> {
     let (first, rest) = starter
         .words
         .split_first()
         .ok_or_else(|| io::Error::other("it has no word"))?;
     let mut command = Command::new(first);
-    command.args(rest).arg(program).arg("join");
-    command.args(port.addresses()).arg("--token-file");
+    command.args(rest).arg(program);
+    command.args(words_of_node(port.addresses(), within));
     match &starter.token_file {
         Some(file) => command.arg(file),
         None => command.arg("-"),
@@ -85,6 +93,19 @@ fn spawn(starter: &Starter, program: &Path, port: &JoinPort) -> io::Result<Child
     }
     carrier.close_input()?;
     Ok(carrier)
+}
+
+/// The words of a node's command after the program, up to the token.
+fn words_of_node(addresses: Vec<String>, within: Duration) -> Vec<String> {
+    // Some starters give these words to a shell of the user, where brackets are a pattern that must fit a file.
+    let addresses = addresses
+        .into_iter()
+        .map(|address| address.replace(['[', ']'], ""));
+    // A node that cannot connect says why before the launching side gives up.
+    let deadline = format!("{}ms", (within / 2).as_millis().max(1));
+    let options = ["--deadline".to_owned(), deadline, "--token-file".to_owned()];
+    let command = std::iter::once("join".to_owned());
+    command.chain(addresses).chain(options).collect()
 }
 
 struct Watch {
@@ -154,10 +175,10 @@ impl Watch {
         }
     }
 
-    /// Reads all that is there. Returns true at the end of the output.
+    /// Reads what is there. Returns true at the end of the output.
     fn read(&mut self, output: Output) -> io::Result<bool> {
         let mut buffer = [0; 4096];
-        loop {
+        for _ in 0..READS_PER_TURN {
             let count = match self.carrier.read(output, &mut buffer) {
                 Ok(0) => return Ok(true),
                 Ok(count) => count,
@@ -176,10 +197,13 @@ impl Watch {
                 }
             }
         }
+        Ok(false)
     }
 
     fn say(&mut self, line: &[u8]) {
-        let line = one_line(&String::from_utf8_lossy(line));
+        // A starter can repeat its input, and what it says goes to files that others can read.
+        let line = String::from_utf8_lossy(line).replace(&self.port.token(), "(the token)");
+        let line = one_line(&line);
         if line.is_empty() {
             return;
         }
@@ -205,5 +229,29 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.line.set_ended();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symptoms: in a zsh or csh at the other end of a starter an IPv6 address in brackets was a pattern without a match;
+    /// at a firewall no node gave its reason, since all tried for as long as the launching side waited.
+    #[test]
+    fn the_words_of_a_node_are_safe_in_a_shell_and_leave_time_for_its_reason() {
+        let addresses = ["n0:7", "10.0.0.1:7", "[fd00::1]:7"].map(str::to_owned);
+        assert_eq!(
+            words_of_node(addresses.into(), Duration::from_secs(60)),
+            [
+                "join",
+                "n0:7",
+                "10.0.0.1:7",
+                "fd00::1:7",
+                "--deadline",
+                "30000ms",
+                "--token-file"
+            ]
+        );
     }
 }

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::node::join_as;
-use super::noise::introduce;
+use super::noise::{Kind, introduce};
 use super::{GatherError, JoinError, JoinPort, JoinRequest, Starter, Token};
 use crate::event::Event;
 use crate::fleet::{Fleet, start};
@@ -184,6 +184,40 @@ fn much_data_goes_both_ways_at_once_through_the_channel() {
     fleet.finish(LONG);
 }
 
+/// Symptom: the last bytes of a node that ended while the launching side was busy were lost, half a second after its end.
+#[test]
+fn the_last_bytes_of_a_program_arrive_however_late_the_launching_side_reads() {
+    let port = open();
+    let (fleet, events) = launch("n1", settings(&port));
+    // It fills all buffers until it is interrupted, and says how many bytes it has written.
+    let script = "echo MAGIC; LC_ALL=C timeout -s INT 1 dd if=/dev/zero bs=4096";
+    let node = joining(&port, "n1", script);
+    std::thread::sleep(Duration::from_millis(2500));
+    let (bytes, complaints, _) = until_end(&events, 1).remove(&0).unwrap();
+    let counts = complaints.iter().find_map(|line| line.split_once(" bytes"));
+    let written: usize = counts.unwrap().0.parse().unwrap();
+    assert_eq!(bytes.len(), written);
+    node.join().unwrap().unwrap();
+    fleet.finish(LONG);
+}
+
+/// Symptom: a node that sent records without bytes kept its session's thread from noticing that the run was over.
+#[test]
+fn a_node_that_sends_empty_records_is_lost() {
+    let port = open();
+    let (fleet, events) = launch("n1", settings(&port));
+    let stream = TcpStream::connect(port.addresses().remove(0)).unwrap();
+    let token = Token::of(&port.token()).unwrap();
+    let names = ["n1".to_owned()];
+    let mut channel = introduce(stream, &token, &names, Instant::now() + LONG)
+        .ok()
+        .unwrap();
+    channel.send(Kind::Output, b"").unwrap();
+    let error = failure(&events);
+    assert!(error.contains("an unexpected record: Output"), "{error}");
+    fleet.finish(LONG);
+}
+
 #[test]
 fn a_killed_program_is_named_by_its_signal() {
     let port = open();
@@ -336,6 +370,11 @@ fn nodes_without_a_host_list_are_gathered_in_natural_order_and_keep_their_places
     for node in nodes {
         assert_eq!(node.join().unwrap().unwrap(), 0);
     }
+    let late = open().gather(2, Instant::now(), &never).unwrap_err();
+    assert_eq!(
+        late.to_string(),
+        "0 of 2 nodes have joined in time: start the others, or wait longer (--deadline connect=1h)"
+    );
     let stopped = open().gather(1, Instant::now() + LONG, &AtomicUsize::new(15));
     assert!(matches!(stopped, Err(GatherError::Stopped)));
 }
@@ -381,6 +420,26 @@ fn ten_thousand_strangers_neither_keep_a_node_out_nor_fill_the_memory() {
     assert_eq!(node.join().unwrap().unwrap(), 0);
 }
 
+/// Symptom: a node that strangers crowded out for half a second gave up, the sooner the more addresses it had.
+#[test]
+fn a_node_that_is_crowded_out_tries_all_addresses_for_some_seconds() {
+    let crowded = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = crowded.local_addr().unwrap().to_string();
+    std::thread::spawn(move || crowded.incoming().for_each(drop));
+    let port = open();
+    let request = JoinRequest {
+        addresses: vec![address; 4],
+        ..request(&port, Duration::from_millis(1500), CAT)
+    };
+    let error = join_as(&request, &["n1".to_owned()])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("cannot join: not within 1.5 s: "),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_host_whose_node_never_joins_says_so_with_the_deadline() {
     let port = open();
@@ -389,7 +448,7 @@ fn a_host_whose_node_never_joins_says_so_with_the_deadline() {
     let (fleet, events) = launch("n1", settings);
     assert_eq!(
         failure(&events),
-        "cannot connect: no node of this host has joined within 100 ms"
+        "cannot connect: no node of this host has joined within 100 ms (does a firewall close the port? Choose one: --listen PORT)"
     );
     fleet.finish(LONG);
 }
@@ -408,14 +467,39 @@ fn with_starter(port: &Arc<JoinPort>, script: &str) -> Settings {
 #[test]
 fn a_starter_gets_the_command_of_a_node_and_the_token_on_its_standard_input() {
     let port = open();
-    let (fleet, events) = launch("n1", with_starter(&port, "cat; shift; echo \"$@\""));
-    assert_eq!(notice(&events, 1), format!("starter: {}", port.token()));
+    let script = "tr 0-9a-f g-v; shift; echo \"$@\"";
+    let (fleet, events) = launch("n1", with_starter(&port, script));
+    let coded = |digit: char| char::from(b'g' + digit.to_digit(16).unwrap() as u8);
+    let token: String = port.token().chars().map(coded).collect();
+    assert_eq!(notice(&events, 1), format!("starter: {token}"));
     let words = format!(
-        "starter: join {} --token-file -",
-        port.addresses().join(" ")
+        "starter: join {} --deadline {}ms --token-file -",
+        port.addresses().join(" "),
+        Settings::default().deadlines.connect.as_millis() / 2
     );
     assert_eq!(notice(&events, 1), words);
     assert!(failure(&events).starts_with("cannot connect: the starter ended with status 0: join "));
+    fleet.finish(LONG);
+}
+
+#[test]
+fn an_ipv6_address_needs_no_brackets() {
+    let request = JoinRequest {
+        deadline: Duration::from_millis(200),
+        addresses: vec!["::1:9".to_owned()],
+        ..request(&open(), LONG, CAT)
+    };
+    let error = join_as(&request, &["n1".to_owned()]).unwrap_err();
+    assert!(matches!(error, JoinError::Connect(_)), "{error}");
+}
+
+/// Symptom: a starter that repeats its input put the token on the screen, into the record and into the journal.
+#[test]
+fn a_token_that_the_starter_repeats_is_not_shown() {
+    let port = open();
+    let (fleet, events) = launch("n1", with_starter(&port, "sed 's/^/+ /'"));
+    assert_eq!(notice(&events, 1), "starter: + (the token)");
+    assert!(failure(&events).ends_with("status 0: + (the token)"));
     fleet.finish(LONG);
 }
 
@@ -462,6 +546,17 @@ fn an_abort_ends_the_wait_the_nodes_and_the_starter() {
         |event: &Event| matches!(event, Event::Failed(error) if error.text == "aborted");
     assert!(is_aborted(&ends[&1].2), "{ends:?}");
     assert_eq!(node.join().unwrap().unwrap(), 0);
+    assert!(gone(pid.trim_start_matches("starter: ")));
+}
+
+/// Symptom: a starter that prints without a pause outlived the run, since the thread that reads it did nothing else.
+#[test]
+fn a_starter_that_never_stops_printing_ends_with_the_run() {
+    let port = open();
+    let (fleet, events) = launch("n1", with_starter(&port, "echo $$; exec yes"));
+    let pid = notice(&events, 1);
+    assert_eq!(notice(&events, 1), "starter: y");
+    drop(fleet);
     assert!(gone(pid.trim_start_matches("starter: ")));
 }
 

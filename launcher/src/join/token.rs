@@ -48,6 +48,19 @@ pub enum TokenError {
         /// Its permissions.
         mode: u32,
     },
+    /// The file belongs to another user.
+    #[error("the token file {} belongs to another user (uid {owner}): make your own", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// Standard input has no token.
+    #[error(
+        "standard input has no token: a command that passes none on, such as pdsh, needs --token-file FILE"
+    )]
+    NoInput,
     /// The first line is no token.
     #[error("{} holds no token: its first line must have 64 hexadecimal digits", .0.display())]
     NoToken(PathBuf),
@@ -78,6 +91,9 @@ impl Token {
         let mut text = String::new();
         if path == Path::new("-") {
             text = first_line(io::stdin().lock()).map_err(failed)?;
+            if text.trim().is_empty() {
+                return Err(TokenError::NoInput);
+            }
         } else {
             // Opening a pipe must not wait for its writer.
             let flags = OFlag::O_NONBLOCK.bits();
@@ -86,6 +102,12 @@ impl Token {
             let facts = file.metadata().map_err(failed)?;
             if !facts.is_file() {
                 return Err(TokenError::NoFile(path.to_owned()));
+            }
+            let owner = facts.uid();
+            // root owns the files of a Kubernetes secret.
+            if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
+                let path = path.to_owned();
+                return Err(TokenError::Foreign { path, owner });
             }
             let mode = facts.mode() & 0o7777;
             if mode & 0o077 != 0 {
@@ -222,6 +244,23 @@ mod tests {
         std::fs::write(&short, &token.text()[..62]).unwrap();
         std::fs::set_permissions(&short, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert!(refused(&short).contains("must have 64 hexadecimal digits"));
+    }
+
+    /// Symptom: root took a token file that another user had put into /tmp before, and that user could join.
+    #[test]
+    fn a_token_file_of_another_user_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let _file = Token::fresh().unwrap().write_new(&path, &[]).unwrap();
+        if let Err(error) = std::os::unix::fs::chown(&path, Some(1), None) {
+            eprintln!("SKIPPED: only root can give a file away: {error}");
+            return;
+        }
+        let error = refused(&path);
+        assert!(
+            error.ends_with("belongs to another user (uid 1): make your own"),
+            "{error}"
+        );
     }
 
     /// Symptom: a starter that leaves standard input open kept the node from joining.

@@ -121,7 +121,7 @@ fn long_tail() -> String {
          pipebench --hosts 'n[01-64]' --phases 2 --time 60s --folder results\n  \
          pipebench --hostfile cluster.txt --data-network 10.1.0.0/16 --json run.json\n  \
          pipebench --hosts auto --link-speed 25G           the hosts of a job of Slurm\n  \
-         pipebench --hosts 'n[01-64]' --starter 'clush -w %H'\n  \
+         pipebench --hosts 'n[01-64]' --starter 'clush -f %N -w %H'\n  \
          pipebench --hosts 'n[01-64]' --phases 3 --dry-run\n  \
          pipebench status 'n[01-64]'                       the runs on these hosts\n  \
          pipebench watch 3f9a1c 'n[01-64]'                 one of them, live\n\n{}",

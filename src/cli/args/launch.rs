@@ -17,11 +17,12 @@ pub(crate) struct Launch {
 
     /// One command that starts the nodes of all hosts; %H is the hosts (n1,n2,n3), %N their number
     ///
-    /// pipebench appends `EXECUTABLE join ADDRESS... --token-file -` and writes the token to the command's standard
-    /// input; the nodes connect to the launching side (--listen). The executable must be on all hosts, at the same
-    /// path. `clush` and `srun` pass standard input to all hosts; give --token-file with a command that does not, such
-    /// as `pdsh`, `pbsdsh` and `mpiexec`. In a job of Slurm --hosts auto uses `srun` in this way. Example: --starter
-    /// 'clush -w %H', --starter 'mpiexec -hosts %H' or --starter 'srun -N%N -n%N'
+    /// pipebench appends `EXECUTABLE join ADDRESS... --deadline TIME --token-file -` and writes the token to the
+    /// command's standard input; the nodes connect to the launching side (--listen). The executable must be on all
+    /// hosts, at the same path. `clush` and `srun` pass standard input to all hosts; give --token-file with a command
+    /// that does not, such as `pdsh`, `pbsdsh` and `mpiexec`. All hosts must start at once: `clush` and `pdsh` need
+    /// -f %N. In a job of Slurm --hosts auto uses `srun` in this way. Example: --starter 'clush -f %N -w %H',
+    /// --starter 'mpiexec -hosts %H -n %N' or --starter 'srun -N%N -n%N'
     #[arg(long, value_name = "CMD", conflicts_with = "rsh")]
     pub starter: Option<String>,
 

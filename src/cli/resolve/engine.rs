@@ -150,8 +150,8 @@ mod tests {
         ] {
             assert_eq!(engine(words, false, JOB), Engine::Own, "{words}");
         }
-        let own = Engine::Starter("clush -w %H".to_owned());
-        let words = ["--hosts", "auto", "--starter", "clush -w %H"].map(str::to_owned);
+        let own = Engine::Starter("clush -f %N -w %H".to_owned());
+        let words = ["--hosts", "auto", "--starter", "clush -f %N -w %H"].map(str::to_owned);
         let plain = args::parsed(&words).unwrap();
         assert_eq!(Engine::of(&plain.hosts, &plain.launch, false, JOB), own);
         assert_eq!(engine("--hosts auto", true, JOB), Engine::Own);

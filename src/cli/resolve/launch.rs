@@ -138,7 +138,7 @@ mod tests {
             let deadlines = deadlines_of(&launch).unwrap();
             connect_time(&launch, &deadlines, engine).as_secs()
         };
-        let starter = Engine::Starter("clush -w %H".to_owned());
+        let starter = Engine::Starter("clush -f %N -w %H".to_owned());
         let other = ["--deadline", "deploy=5s"];
         assert_eq!(time(&other, &Engine::Own), 10);
         assert_eq!(time(&other, &starter), 60);
