@@ -131,12 +131,14 @@ fn see_pairs(
     (observation.pairs, observation.flows) = flows.into_iter().unzip();
 }
 
+/// A place, the rate that it should have carried, and the share of it that it carried.
+type Carried = (usize, f64, f64);
+
 /// For each uplink, the share of its traffic that slow ports at its ends keep from it: what they lack beyond the median of their group and direction,
 /// since a slow uplink slows all ports of a group alike.
 fn kept_by_ports(view: &View, flows: &[Flow], capacities: &[f64], passed: &[f64]) -> Vec<f64> {
     let fabric = &view.fabric;
-    // Place, rate that it should have carried, and the share of it that it carried.
-    let mut ports: BTreeMap<(Option<usize>, bool), Vec<(usize, f64, f64)>> = BTreeMap::new();
+    let mut ports: BTreeMap<(Option<usize>, bool), Vec<Carried>> = BTreeMap::new();
     for flow in flows {
         let place = flow.route[0];
         let due = flow.cap.min(capacities[place]);

@@ -469,7 +469,7 @@ fn a_starter_gets_the_command_of_a_node_and_the_token_on_its_standard_input() {
     let port = open();
     let script = "tr 0-9a-f g-v; shift; echo \"$@\"";
     let (fleet, events) = launch("n1", with_starter(&port, script));
-    let coded = |digit: char| char::from(b'g' + digit.to_digit(16).unwrap() as u8);
+    let coded = |digit: char| char::from_digit(16 + digit.to_digit(16).unwrap(), 32).unwrap();
     let token: String = port.token().chars().map(coded).collect();
     assert_eq!(notice(&events, 1), format!("starter: {token}"));
     let words = format!(
