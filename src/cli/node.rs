@@ -8,18 +8,8 @@ use crate::{exit, node};
 
 use super::args::JoinArguments;
 use super::join;
+use super::process::BUILD;
 use super::terminal::{fail, tell};
-
-/// The line by which the launching side knows that `pipebench-node` is of its own build.
-pub(super) const BUILD: &str = concat!(
-    "pipebench-node ",
-    env!("CARGO_PKG_VERSION"),
-    " of commit ",
-    env!("PIPEBENCH_COMMIT"),
-    " by ",
-    env!("PIPEBENCH_COMPILER"),
-    "\n"
-);
 
 /// Runs `pipebench-node`, which travels to hosts instead of the whole executable, and is all that an image for nodes needs.
 pub fn main() -> ExitCode {

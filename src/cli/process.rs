@@ -15,8 +15,18 @@ use crate::plan::fit::Capacity;
 use crate::{controller, exit, sys};
 
 use super::args::Launch;
-use super::node::BUILD;
 use super::terminal::{complain, fail};
+
+/// The line by which the launching side knows that `pipebench-node` is of its own build.
+pub(super) const BUILD: &str = concat!(
+    "pipebench-node ",
+    env!("CARGO_PKG_VERSION"),
+    " of commit ",
+    env!("PIPEBENCH_COMMIT"),
+    " by ",
+    env!("PIPEBENCH_COMPILER"),
+    "\n"
+);
 
 /// A variable of this process's environment.
 pub(super) fn variable(name: &str) -> Option<String> {
