@@ -28,33 +28,44 @@ pub struct LinkSums {
 
 /// Sums over the links of a port in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PortSum {
     /// Number of links.
     pub links: usize,
     /// Their payload rates.
     pub rate_bits_per_s: f64,
     /// The part of that to or from ports of other groups. Only groups with a known uplink count.
+    #[serde(skip_serializing_if = "is_zero")]
     pub across_bits_per_s: f64,
     /// Segments that their senders retransmitted in the interval.
+    #[serde(skip_serializing_if = "is_zero")]
     pub retransmits: u64,
     /// Segments with payload that their senders sent in the interval, retransmits included.
-    #[serde(default)]
     pub segments: u64,
     /// Segments of these that were lost.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "is_zero")]
     pub lost: u64,
     /// Number of them that the path limited.
+    #[serde(skip_serializing_if = "is_zero")]
     pub limiting: usize,
     /// Number of them whose senders had nothing to send.
+    #[serde(skip_serializing_if = "is_zero")]
     pub starved: usize,
     /// Number of them whose receivers had no room.
+    #[serde(skip_serializing_if = "is_zero")]
     pub held_back: usize,
     /// Number of them without a measurement of what held them.
+    #[serde(skip_serializing_if = "is_zero")]
     pub unknown: usize,
     /// Acknowledgements per second that their receivers sent.
     pub acks_per_s: f64,
     /// The least path MTU that TCP knows of one of them; `None` without any.
     pub path_mtu_bytes: Option<u64>,
+}
+
+/// True for zero, which a record omits: a run of a thousand hosts has a hundred thousand of these sums.
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// Rates of many links.

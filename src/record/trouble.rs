@@ -1,5 +1,7 @@
 //! Failures in a form that can be ranked: a cause comes before its consequences.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// Signal by which `pipebench status --end` asks a node status process to end, and the text that this process then reports. A host that
@@ -84,14 +86,38 @@ impl Trouble {
     }
 }
 
-/// Sorts causes before consequences, and keeps the order of arrival within a kind.
+/// Sorts causes before consequences, and keeps the order of arrival within a kind. A link that could not be connected to a node which is
+/// gone is a consequence.
 pub fn rank(troubles: &mut [Trouble]) {
-    troubles.sort_by_key(|trouble| trouble.kind);
+    let is_gone = |one: &&Trouble| matches!(one.kind, TroubleKind::Lost | TroubleKind::Killed);
+    let gone = troubles.iter().filter(is_gone);
+    let gone: BTreeSet<String> = gone.map(|one| one.node.clone()).collect();
+    troubles.sort_by_key(|one| {
+        let target = one.who.rsplit_once("->").map(|(_, target)| target);
+        match one.kind {
+            TroubleKind::Connect if target.is_some_and(|to| gone.contains(to)) => TroubleKind::Peer,
+            kind => kind,
+        }
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Symptom: a node was killed while links were made, and the pair of a node that could not reach it was named.
+    #[test]
+    fn a_lost_node_comes_before_the_links_that_it_refused() {
+        let connect = |from: &str, to: &str| Trouble {
+            who: format!("phase 0 sender {from}->{to}"),
+            ..Trouble::of_node(TroubleKind::Connect, from, "cannot connect")
+        };
+        let lost = Trouble::of_node(TroubleKind::Lost, "n3", "lost");
+        let (to_lost, other) = (connect("n4", "n3"), connect("n1", "n2"));
+        let mut all = [to_lost.clone(), lost.clone(), other.clone()];
+        rank(&mut all);
+        assert_eq!(all, [other, lost, to_lost]);
+    }
 
     #[test]
     fn a_killed_process_comes_before_the_peers_that_lost_it() {
