@@ -1,6 +1,6 @@
 //! Measures what many hosts cost the launching side. The hosts do not exist: a thread of this process plays each of them (`tests/fake_node/`), so
-//! that a thousand hosts fit on this machine. No data flows. Ways to them are `--rsh` (`rsh`), and SSH to one real server that answers after 100 ms
-//! (`ssh`), in a network namespace of its own.
+//! that a thousand hosts fit on this machine. No data flows. The launching side reaches them by `--rsh` (word `rsh`), or by SSH (word `ssh`): then one
+//! real server answers for all of them after 100 ms, and the benchmark must run in its own network namespace.
 //!
 //! ```sh
 //! cargo bench --bench scale                  # 128, 256, 512 and 1,000 hosts, a ring and all to all, at most two minutes each

@@ -192,8 +192,8 @@ pub struct Observation {
     pub pairs: Vec<(usize, usize)>,
     /// Received payload, from port to port.
     pub links: Vec<Seen>,
-    /// Rate that passed each place, if the test has too many links to know each; empty otherwise. Then `links` and `pairs` are empty, and each
-    /// port and direction has flows of its own.
+    /// Rate that passed each place, if the test has too many links to know each; empty otherwise. With it, `links` and `pairs` are empty, and
+    /// each flow is that of one port direction, or of two groups.
     pub passed: Vec<f64>,
     /// For each host, true if it was at its own limit.
     pub host_limited: Vec<bool>,

@@ -215,32 +215,14 @@ mod tests {
     use super::*;
     use crate::judge::fabric::Seen;
     use crate::judge::fabric::tests::of_hosts;
-    use crate::judge::view::PortView;
+    use crate::judge::view::tests::of_node;
     use crate::record::Basis;
-    use crate::record::InterfaceCounters;
-    use crate::stats::ceiling::Framing;
     use std::collections::BTreeMap;
 
     /// One permutation over ports. Each has a speed in Gbit/s, and sends at a share of it.
     fn view(ports: &[(u64, f64)]) -> View {
         let many = ports.len();
-        let named = |(host, (gbit, _)): (usize, &(u64, f64))| PortView {
-            label: format!("n{}", host + 1),
-            node: host,
-            rail: 0,
-            at: None,
-            speed_bits_per_s: Some(gbit * 1_000_000_000),
-            framing: Framing {
-                mtu_bytes: 1500,
-                v6: false,
-                tagged: false,
-                timestamps: true,
-                overhead_bytes: 0,
-            },
-            slot_limit: None,
-            unseen: None,
-            counters: InterfaceCounters::default(),
-        };
+        let named = |(host, (gbit, _)): (usize, &(u64, f64))| of_node(host, *gbit);
         let mut view = View {
             fabric: of_hosts(many),
             ports: ports.iter().enumerate().map(named).collect(),

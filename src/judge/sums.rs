@@ -364,11 +364,9 @@ mod tests {
     use crate::judge::fabric::tests::of_hosts;
     use crate::judge::fault::Fault;
     use crate::judge::look::Look;
-    use crate::judge::view::PortView;
+    use crate::judge::view::tests::of_node;
     use crate::plan::Pattern;
     use crate::plan::lanes::tests::test_of;
-    use crate::record::InterfaceCounters;
-    use crate::stats::ceiling::Framing;
 
     /// A test of four ports that know their sums, and carry `rate` of 1 each way.
     fn mesh(test: usize, rate: f64) -> Observation {
@@ -434,23 +432,7 @@ mod tests {
     /// its due.
     fn short_in_groups(share: fn(usize) -> f64) -> Vec<Place> {
         const PORTS: usize = 12;
-        let port = |node| PortView {
-            label: format!("n{node}"),
-            node,
-            rail: 0,
-            at: None,
-            speed_bits_per_s: Some(25_000_000_000),
-            framing: Framing {
-                mtu_bytes: 1500,
-                v6: false,
-                tagged: false,
-                timestamps: true,
-                overhead_bytes: 0,
-            },
-            slot_limit: None,
-            unseen: None,
-            counters: InterfaceCounters::default(),
-        };
+        let port = |node| of_node(node, 25);
         let mut view = View {
             fabric: of_hosts(PORTS),
             ports: (0..PORTS).map(port).collect(),

@@ -173,3 +173,29 @@ impl View {
             .collect()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The port of a node that has a host of its own, with this speed in Gbit/s and no counters.
+    pub(crate) fn of_node(node: usize, gbit: u64) -> PortView {
+        PortView {
+            label: format!("n{}", node + 1),
+            node,
+            rail: 0,
+            at: None,
+            speed_bits_per_s: Some(gbit * 1_000_000_000),
+            framing: Framing {
+                mtu_bytes: 1500,
+                v6: false,
+                tagged: false,
+                timestamps: true,
+                overhead_bytes: 0,
+            },
+            slot_limit: None,
+            unseen: None,
+            counters: InterfaceCounters::default(),
+        }
+    }
+}

@@ -65,7 +65,12 @@ pub(crate) fn start(
     });
     let name = starter.words.first().map_or("", String::as_str);
     started
-        .map_err(|error| port.over(format!("cannot run the starter '{name}': {error}")))
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                port.over(format!("starter '{name}' not found (see --starter)"))
+            }
+            _ => port.over(format!("cannot run the starter '{name}': {error}")),
+        })
         .ok()
 }
 

@@ -529,7 +529,7 @@ fn a_starter_that_ends_ends_the_wait_with_its_status_and_its_last_line() {
     let (fleet, events) = launch("n1", settings);
     let error = failure(&events);
     assert!(
-        error.starts_with("cannot connect: cannot run the starter '/nonexistent/starter': "),
+        error.starts_with("cannot connect: starter '/nonexistent/starter' not found"),
         "{error}"
     );
     fleet.finish(LONG);

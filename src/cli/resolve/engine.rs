@@ -77,6 +77,12 @@ impl Engine {
                 "--starter {command:?}: not the words of a command (is a quote missing?)"
             ));
         };
+        let has = |name: &str| words.iter().any(|word| word.contains(name));
+        if has("%h") && !has("%H") {
+            return refuse(format!(
+                "--starter {command:?}: %H is the hosts and %N their number (%h is of --rsh)"
+            ));
+        }
         // Tasks on other hosts can have another working folder.
         let token_file = launch.token_file.as_deref().map(std::path::absolute);
         let token_file = token_file
@@ -220,6 +226,11 @@ mod tests {
             starter.map_err(|error| error.to_string())
         };
         let hosts = [host("n1", false), host("local", true), host("n2", false)];
+        // Symptom: clush looked for a host %h.
+        assert_eq!(
+            of("clush -w %h", &hosts).unwrap_err(),
+            "--starter \"clush -w %h\": %H is the hosts and %N their number (%h is of --rsh)"
+        );
         let starter = of("sh -c 'run %N' -w=%H", &hosts).unwrap().unwrap();
         assert_eq!(starter.words, ["sh", "-c", "run 2", "-w=n1,n2"]);
         assert!(of("", &hosts).unwrap_err().starts_with("--starter"));

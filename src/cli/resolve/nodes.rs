@@ -48,9 +48,9 @@ pub(crate) fn hosts_of(
         && words.are_given()
         && count != left.len()
     {
+        let listed = left.len();
         return refuse(format!(
-            "--await {count}: the host list has {} nodes",
-            left.len()
+            "--await {count}: the host list names {listed} (write --await {listed})"
         ));
     }
     let own = own_names();
