@@ -794,6 +794,31 @@ fn a_fan_out_wider_than_the_server_allows_comes_up_all_the_same() {
 }
 
 #[test]
+fn an_answer_that_another_call_of_libssh2_took_in_is_not_left_until_the_next_look() {
+    const HOSTS: usize = 8;
+    const ROUNDS: usize = 40;
+    let Some(sshd) = Sshd::start("MaxStartups 100") else {
+        return;
+    };
+    let mut run = Run::start(&sshd.hosts(HOSTS), sshd.settings(), program());
+    run.until_talking();
+    let began = Instant::now();
+    for round in 1..=ROUNDS {
+        for host in 0..HOSTS {
+            assert!(run.fleet.send(host, b"hello\n"));
+        }
+        run.until("all have answered", |stories| {
+            let answers = |story: &Story| story.text.matches("hello\n").count();
+            stories.values().all(|story| answers(story) == round)
+        });
+    }
+    // A session looks every second where nothing wakes it, and one of eight was late in most rounds.
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(ROUNDS as u64 / 4), "{took:?}");
+    run.fleet.finish(LONG);
+}
+
+#[test]
 fn the_remote_shell_too_comes_again_when_it_is_dropped() {
     let Some(sshd) = Sshd::start("MaxStartups 1:100:1") else {
         return;

@@ -48,13 +48,15 @@ impl Sshd {
         let pipes = hosts.folder.path().display();
         let relay = format!("{RELAY}exec /bin/sh -c '{SHELL}' {pipes} \"h$(($3 * 256 + $4))\"\n");
         fs::write(at("relay"), relay).expect("written");
+        // An empty home: what a user's shell reads at each start may cost more than all else.
         let config = format!(
             "ListenAddress 0.0.0.0\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nForceCommand exec /bin/sh {}\n\
              PidFile none\nStrictModes no\nUsePAM no\nUseDNS no\nPermitRootLogin yes\nPasswordAuthentication no\n\
-             KbdInteractiveAuthentication no\nMaxStartups 2000\nMaxSessions 2000\n",
+             KbdInteractiveAuthentication no\nMaxStartups 2000\nMaxSessions 2000\nSetEnv HOME={}\n",
             at("host"),
             at("user.pub"),
             at("relay"),
+            at("home"),
         );
         fs::write(at("config"), config).expect("written");
         let key = fs::read_to_string(at("host.pub")).expect("a key");

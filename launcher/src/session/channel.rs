@@ -2,7 +2,9 @@
 //!
 //! Does not connect or authenticate: `secure.rs` does that first. One rule of libssh2 shapes this
 //! file: the call that sent a part of a packet must also finish it, or the next packet is refused.
-//! So a call that would block while sending has the right of way until it succeeds.
+//! So a call that would block while sending has the right of way until it succeeds. Another one: each
+//! call takes in all that has arrived, also what another call wants. The socket is silent then, so
+//! that a wait looks at what libssh2 holds first.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -49,6 +51,17 @@ impl ChannelCarrier {
             input_closed: false,
             cut: false,
         }
+    }
+
+    /// True if a read or a write can proceed without a word from the other side.
+    fn can_proceed(&self, writing: bool) -> bool {
+        let channel = &*self.channel;
+        self.unfinished.is_none()
+            && alone(|| {
+                let has_room = || channel.write_window().remaining > 0;
+                channel.read_window().available > 0
+                    || (writing && !sending(&self.session) && has_room())
+            })
     }
 
     /// Makes a call of libssh2. Returns `WouldBlock` if another call has the right of way.
@@ -119,6 +132,9 @@ impl Carrier for ChannelCarrier {
     }
 
     fn wait(&mut self, bell: BorrowedFd<'_>, writing: bool, timeout: Duration) -> io::Result<()> {
+        if self.can_proceed(writing) {
+            return Ok(());
+        }
         // Only libssh2 knows whether it wants to write: with a full channel window it waits for a packet
         // from the other side.
         let writing = self.unfinished.is_some() || (writing && sending(&self.session));

@@ -215,6 +215,8 @@ impl Drive<'_> {
                 Some(0) => {
                     self.error_ended = true;
                     self.complain_line();
+                    // The other output can have ended by the same call.
+                    return Ok(true);
                 }
                 Some(count) => self.error_bytes(&buffer[..count]),
             }
