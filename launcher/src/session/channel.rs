@@ -4,7 +4,7 @@
 //! file: the call that sent a part of a packet must also finish it, or the next packet is refused.
 //! So a call that would block while sending has the right of way until it succeeds. Another one: each
 //! call takes in all that has arrived, also what another call wants. The socket is silent then, so
-//! that a wait looks at what libssh2 holds first.
+//! that each call asks what libssh2 holds, within the same lock.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -24,6 +24,12 @@ pub(crate) struct ChannelCarrier {
     session: FreedAlone<Session>,
     socket: Arc<TcpStream>,
     unfinished: Option<Call>,
+    /// libssh2 may hold something to read, or the socket may.
+    readable: bool,
+    /// There is room in the channel's window.
+    room: bool,
+    /// The last write found no room.
+    full: bool,
     input_closed: bool,
     cut: bool,
 }
@@ -48,20 +54,12 @@ impl ChannelCarrier {
             session,
             socket,
             unfinished: None,
+            readable: true,
+            room: true,
+            full: false,
             input_closed: false,
             cut: false,
         }
-    }
-
-    /// True if a read or a write can proceed without a word from the other side.
-    fn can_proceed(&self, writing: bool) -> bool {
-        let channel = &*self.channel;
-        self.unfinished.is_none()
-            && alone(|| {
-                let has_room = || channel.write_window().remaining > 0;
-                channel.read_window().available > 0
-                    || (writing && !sending(&self.session) && has_room())
-            })
     }
 
     /// Makes a call of libssh2. Returns `WouldBlock` if another call has the right of way.
@@ -74,7 +72,12 @@ impl ChannelCarrier {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let channel = &mut *self.channel;
-        let result = alone(|| act(channel));
+        let result = alone(|| {
+            let result = act(channel);
+            self.readable = channel.read_window().available > 0 || channel.eof();
+            self.room = channel.write_window().remaining > 0;
+            result
+        });
         let blocked = matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
         self.unfinished = (blocked && sending(&self.session)).then_some(call);
         result
@@ -91,6 +94,9 @@ pub(crate) fn sending(session: &Session) -> bool {
 
 impl Carrier for ChannelCarrier {
     fn read(&mut self, output: Output, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.readable {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         self.call(Call::Read(output), |channel| match output {
             Output::Standard => channel.read(buffer),
             Output::Error => channel.stderr().read(buffer),
@@ -101,7 +107,9 @@ impl Carrier for ChannelCarrier {
         if self.input_closed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        self.call(Call::Write, |channel| channel.write(bytes))
+        let result = self.call(Call::Write, |channel| channel.write(bytes));
+        self.full = result.is_err() && !self.room;
+        result
     }
 
     fn close_input(&mut self) -> io::Result<()> {
@@ -121,7 +129,11 @@ impl Carrier for ChannelCarrier {
             channel.wait_close().map_err(io::Error::from)
         }) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // All is read, and the close will wake the wait.
+                self.readable = false;
+                return Ok(None);
+            }
             Err(error) => return Err(error),
         }
         let signal = alone(|| self.channel.exit_signal())
@@ -132,7 +144,8 @@ impl Carrier for ChannelCarrier {
     }
 
     fn wait(&mut self, bell: BorrowedFd<'_>, writing: bool, timeout: Duration) -> io::Result<()> {
-        if self.can_proceed(writing) {
+        let proceeds = self.readable || (writing && self.full && self.room);
+        if proceeds && self.unfinished.is_none() {
             return Ok(());
         }
         // Only libssh2 knows whether it wants to write: with a full channel window it waits for a packet
@@ -140,7 +153,7 @@ impl Carrier for ChannelCarrier {
         let writing = self.unfinished.is_some() || (writing && sending(&self.session));
         let mut flags = PollFlags::POLLIN;
         flags.set(PollFlags::POLLOUT, writing);
-        poll_with_bell(bell, self.socket.as_fd(), flags, timeout)?;
+        self.readable |= poll_with_bell(bell, self.socket.as_fd(), flags, timeout)?;
         Ok(())
     }
 
