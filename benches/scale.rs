@@ -1,9 +1,10 @@
 //! Measures what many hosts cost the launching side. The hosts do not exist: a thread of this process plays each of them (`tests/fake_node/`), so
-//! that a thousand hosts fit on this machine. No data flows. The launching side reaches them by `--rsh` (word `rsh`), or by SSH (word `ssh`): then one
-//! real server answers for all of them after 100 ms, and the benchmark must run in its own network namespace.
+//! that a thousand hosts fit on this machine. No data flows. The launching side reaches them by `--rsh` (word `rsh`); or they join (word `join`), all
+//! at once, each as a process; or it reaches them by SSH (word `ssh`): then one real server answers for all of them after 100 ms, and the benchmark
+//! must run in its own network namespace.
 //!
 //! ```sh
-//! cargo bench --bench scale                  # 128, 256, 512 and 1,000 hosts, a ring and all to all, at most two minutes each
+//! cargo bench --bench scale                  # 128, 256, 512 and 1,000 hosts, at most two minutes each, by `--rsh` and joining
 //! cargo bench --bench scale -- 256 512 ring  # these numbers of hosts, in a ring
 //! unshare --net sh -c 'ip link set lo up && cargo bench --bench scale -- ssh'  # as root
 //! ```
@@ -18,13 +19,20 @@
 #[path = "../tests/fake_node/mod.rs"]
 mod fake_node;
 
+use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io;
 use std::ops::Range;
-use std::process::{Command, ExitCode, Stdio};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use launcher::join::{JoinRequest, Token};
+use nix::fcntl::OFlag;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::{Pid, SysconfVar, sysconf};
+use nix::unistd::{Pid, SysconfVar, pipe2, sysconf};
+use tempfile::TempDir;
 
 use fake_node::sshd::Sshd;
 use fake_node::{FakeHosts, now_ns};
@@ -43,6 +51,7 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Rsh,
+    Join,
     Ssh,
 }
 
@@ -61,18 +70,24 @@ struct Shape {
 }
 
 const MARKED_HOSTS: usize = 1000;
-const SHAPES: [Shape; 3] = [
+const RING: Shape = Shape {
+    word: "ring",
+    way: Way::Rsh,
+    pattern: "ring",
+    growth: 2.2,
+    cpu_s: 2.0,
+    memory_mb: Some(80.0),
+    all_up_s: None,
+    first_byte_s: Some(5.0),
+    control_mb_per_s: Some(1.0),
+    record_mb: None,
+};
+const SHAPES: [Shape; 4] = [
+    RING,
     Shape {
-        word: "ring",
-        way: Way::Rsh,
-        pattern: "ring",
-        growth: 2.2,
-        cpu_s: 2.0,
-        memory_mb: Some(80.0),
-        all_up_s: None,
-        first_byte_s: Some(5.0),
-        control_mb_per_s: Some(1.0),
-        record_mb: None,
+        word: "join",
+        way: Way::Join,
+        ..RING
     },
     Shape {
         word: "all",
@@ -89,14 +104,11 @@ const SHAPES: [Shape; 3] = [
     Shape {
         word: "ssh",
         way: Way::Ssh,
-        pattern: "ring",
-        growth: 2.2,
         cpu_s: 40.0,
         memory_mb: None,
         all_up_s: Some(60.0),
         first_byte_s: None,
-        control_mb_per_s: Some(1.0),
-        record_mb: None,
+        ..RING
     },
 ];
 
@@ -119,6 +131,11 @@ struct Cost {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, file, command @ ..] = words.as_slice()
+        && first == JOIN_AS
+    {
+        return join(Path::new(file), command);
+    }
     // `cargo test --benches` starts this too, but without `--bench`.
     if !words.iter().any(|word| word == "--bench") {
         println!("scale: nothing is measured by tests: run `cargo bench --bench scale`");
@@ -132,14 +149,14 @@ fn main() -> ExitCode {
     let has = |word: &str| words.iter().any(|one| one == word);
     let none = !SHAPES.iter().any(|shape| has(shape.word));
     // SSH needs a namespace, so that it must be named.
-    let by_rsh = |shape: &Shape| shape.way == Way::Rsh && (none || has("rsh"));
-    let mut missed = 0;
-    for shape in SHAPES
-        .iter()
-        .filter(|shape| has(shape.word) || by_rsh(shape))
-    {
-        missed += compare(shape, &hosts);
-    }
+    let is_asked = |shape: &&Shape| match shape.way {
+        _ if has(shape.word) => true,
+        Way::Rsh => none || has("rsh"),
+        Way::Join => none,
+        Way::Ssh => false,
+    };
+    let shapes = SHAPES.iter().filter(is_asked);
+    let missed: usize = shapes.map(|shape| compare(shape, &hosts)).sum();
     match missed {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
@@ -150,6 +167,7 @@ fn main() -> ExitCode {
 fn compare(shape: &Shape, all: &[usize]) -> usize {
     let by = match shape.way {
         Way::Rsh => "--rsh",
+        Way::Join => "joining",
         Way::Ssh => "SSH",
     };
     println!("\n{}, 2 phases, {by}\n", shape.pattern);
@@ -228,9 +246,13 @@ fn measure(shape: &Shape, hosts: usize) -> Cost {
     let fakes = FakeHosts::start(hosts, &[]);
     let server = (shape.way == Way::Ssh).then(|| Sshd::start(&fakes));
     let server = server.map(|server| server.unwrap_or_else(|why| panic!("ssh: {why}")));
-    let by_rsh = || fakes.words().to_vec();
-    let words = server.as_ref().map_or_else(by_rsh, Sshd::words);
     let folder = tempfile::tempdir().expect("a folder");
+    let mut joiners = (shape.way == Way::Join).then(|| Joiners::start(&fakes, hosts, &folder));
+    let words = match (&server, &joiners) {
+        (Some(server), _) => server.words(),
+        (None, Some(joiners)) => joiners.words.to_vec(),
+        (None, None) => fakes.words().to_vec(),
+    };
     let (record, errors) = (folder.path().join("record"), folder.path().join("errors"));
     let (began, began_ns) = (Instant::now(), now_ns());
     let mut child = Command::new(PIPEBENCH)
@@ -251,6 +273,9 @@ fn measure(shape: &Shape, hosts: usize) -> Cost {
     let mut control = Vec::new();
     while waitid(Id::Pid(pid), flags).expect("a child") == WaitStatus::StillAlive {
         peak_bytes = peak_of(pid).max(peak_bytes);
+        if let Some(joiners) = &mut joiners {
+            joiners.let_go();
+        }
         if failure.is_none() && (began.elapsed() > LONGEST || peak_bytes > MOST_BYTES) {
             child.kill().expect("killed");
             let after_s = began.elapsed().as_secs();
@@ -284,6 +309,80 @@ fn measure(shape: &Shape, hosts: usize) -> Cost {
         whole_s,
         failure,
     }
+}
+
+/// Processes that join a run, each as one host.
+struct Joiners {
+    /// Arguments of pipebench that await them.
+    words: [String; 7],
+    token: PathBuf,
+    /// They wait for the end of this pipe.
+    gate: Option<OwnedFd>,
+    processes: Vec<Child>,
+}
+
+/// First argument of this executable where it runs as a process that joins: the token file and the node's command follow.
+const JOIN_AS: &str = "--join-as";
+const JOIN_DEADLINE: Duration = Duration::from_secs(60);
+
+impl Joiners {
+    fn start(fakes: &FakeHosts, hosts: usize, folder: &TempDir) -> Self {
+        let token = folder.path().join("token");
+        let (wait, gate) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
+        let own = std::env::current_exe().expect("a name");
+        let start = |number: usize| {
+            let name = format!("h{number}");
+            Command::new(&own)
+                .args([Path::new(JOIN_AS), &token])
+                .args(fakes.joining(&name))
+                .env("SLURMD_NODENAME", &name)
+                .stdin(wait.try_clone().expect("a second descriptor"))
+                .spawn()
+                .expect("a process")
+        };
+        let named = format!("h[1-{hosts}]");
+        let path = token.display().to_string();
+        let count = hosts.to_string();
+        let words = ["--hosts", &named, "--await", &count, "--listen=127.0.0.1:0"];
+        let [a, b, c, d, e] = words.map(str::to_owned);
+        Self {
+            words: [a, b, c, d, e, "--token-file".to_owned(), path],
+            gate: Some(gate),
+            processes: (1..=hosts).map(start).collect(),
+            token,
+        }
+    }
+
+    /// Lets all of them go at once, when the run waits for them.
+    fn let_go(&mut self) {
+        if self.gate.is_some() && self.token.exists() {
+            self.gate = None;
+        }
+    }
+}
+
+impl Drop for Joiners {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            process.kill().ok();
+            process.wait().ok();
+        }
+    }
+}
+
+/// Joins with the token of this file, once standard input has ended.
+fn join(file: &Path, command: &[String]) -> ExitCode {
+    io::copy(&mut io::stdin(), &mut io::sink()).expect("a pipe");
+    let Ok((token, addresses)) = Token::read(file) else {
+        return ExitCode::FAILURE;
+    };
+    let request = JoinRequest {
+        addresses,
+        token,
+        deadline: JOIN_DEADLINE,
+        command: command.iter().map(OsString::from).collect(),
+    };
+    launcher::join::join(request).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// Bytes per second between the first and the last of these times, if they are a second apart or more.

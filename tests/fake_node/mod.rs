@@ -1,7 +1,7 @@
 //! Hosts that do not exist: one machine can run the launching side of a thousand hosts.
 //!
 //! The command for `--rsh` is a shell that registers and then waits for its exit status. A thread of this process opens the shell's standard
-//! streams, answers the start script as a host does that has the executable, and then speaks the control protocol: it prepares tests, answers
+//! streams, answers the start script as a host does that has the executable (a host that joins gets none), and then speaks the control protocol: it prepares tests, answers
 //! pings, reports progress each second, and series and results when they are due. Its figures are invented (`figures.rs`). It plays pipeline
 //! tests that end by time; it measures nothing and sends no data.
 #![allow(
@@ -33,10 +33,12 @@ use pipebench::internals::wire::message::{FromNode, Go, Hello, ToNode, WIRE_VERS
 use figures::{CORES, FRAME_BYTES, HostTest, INTERFACE};
 pub use figures::{PORT_BYTES_PER_S, moved_bytes};
 
-/// Runs in place of a remote shell. `$0` is the folder of the named pipes, `$1` the host's name. Its streams get numbers that no redirection
+/// Runs in place of a remote shell, or of the node where one joins. `$0` is the folder of the named pipes, `$1` the host's name, `$2` is
+/// [`JOINS`] if it joins. Its streams get numbers that no redirection
 /// takes from them for a moment.
 const SHELL: &str =
-    r#"exec 3<&0 4>&1; echo "$$ $1" >"$0/hosts"; read -r status <"$0/$1"; exit "${status:-1}""#;
+    r#"exec 3<&0 4>&1; echo "$$ $1 $2" >"$0/hosts"; read -r status <"$0/$1"; exit "${status:-1}""#;
+const JOINS: &str = "joins";
 /// Named pipe in which shells register.
 const REGISTER: &str = "hosts";
 const SECOND_NS: u64 = 1_000_000_000;
@@ -118,6 +120,13 @@ impl FakeHosts {
         ["--hosts".to_owned(), hosts, "--rsh".to_owned(), shell]
     }
 
+    /// The command of a node that joins as this host.
+    pub fn joining(&self, name: &str) -> Vec<String> {
+        let folder = self.folder.path().display().to_string();
+        let words = ["/bin/sh", "-c", SHELL, &folder, name, JOINS];
+        words.map(str::to_owned).to_vec()
+    }
+
     /// Bytes that all hosts have received over their sessions.
     pub fn received_bytes(&self) -> u64 {
         self.shared.received_bytes.load(Ordering::Relaxed)
@@ -179,7 +188,8 @@ fn named_pipe(folder: &Path, name: &str) -> File {
 /// Starts a thread for each shell that registers with its process id and the name of its host.
 fn accept(lines: File, shared: &Arc<Shared>) {
     for line in BufReader::new(lines).lines().map_while(Result::ok) {
-        let Some((pid, name)) = line.split_once(' ') else {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [pid, name, joins @ ..] = words.as_slice() else {
             return;
         };
         let input = File::open(format!("/proc/{pid}/fd/3"));
@@ -193,8 +203,9 @@ fn accept(lines: File, shared: &Arc<Shared>) {
         let number: u32 = name.trim_start_matches('h').parse().expect("a number");
         let known = shared.faults.iter().find(|(host, _)| *host == number);
         let host = Host {
-            name: name.to_owned(),
+            name: (*name).to_owned(),
             number,
+            joins: joins == [JOINS],
             fault: known.map(|(_, fault)| *fault),
             shared: Arc::clone(shared),
             input,
@@ -214,6 +225,7 @@ fn accept(lines: File, shared: &Arc<Shared>) {
 struct Host {
     name: String,
     number: u32,
+    joins: bool,
     fault: Option<Fault>,
     shared: Arc<Shared>,
     input: File,
@@ -264,12 +276,15 @@ impl Host {
 
     /// Plays the host until it leaves. Returns its exit status.
     fn play(&mut self) -> io::Result<u8> {
-        let script = self.read_script()?;
+        let mut first = Vec::new();
+        if !self.joins {
+            let nonce = nonce_of(&self.read_script()?);
+            let nonce = nonce.ok_or_else(|| io::Error::other("a script without nonce"))?;
+            first = format!("{nonce} have /fake\n").into_bytes();
+        }
         if self.fault == Some(Fault::Hangs) {
             return self.freeze();
         }
-        let nonce = nonce_of(&script).ok_or_else(|| io::Error::other("a script without nonce"))?;
-        let mut first = format!("{nonce} have /fake\n").into_bytes();
         first.extend_from_slice(MAGIC_WORD);
         self.output.write_all(&first)?;
         let hello = FromNode::Hello(Box::new(self.hello()));
