@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error};
 
 use crate::units::show_bytes;
 
-/// Most memory that the values of a JSON text may need, in bytes, by the estimate of [`needs_bytes`].
+/// Most memory that the values of a JSON text may need, in bytes, by the estimate of [`Weight`].
 pub const MOST_BYTES: u64 = 160 << 20;
 
 /// True if a character steers a terminal or changes how the text beside it is read: control characters (C0, DEL and C1), controls
@@ -51,13 +51,14 @@ impl<'a> Json<'a> {
     /// Cleans a text. Strings with the keys `lines` keep their line ends. Fails if its values need more than [`MOST_BYTES`], or if a number is so
     /// large that figures made of it would be none.
     pub fn new(text: Cow<'a, str>, lines: &[&str]) -> serde_json::Result<Self> {
-        if let Some(number) = too_large(&text) {
+        let weight = Weight::of(&text);
+        if let Some(number) = weight.too_large {
             return Err(Error::custom(format!("{number} is too large a number")));
         }
-        let needs_bytes = needs_bytes(&text);
-        let cleaned = match clean_json(&text, lines) {
-            Cow::Owned(cleaned) => Some(cleaned),
-            Cow::Borrowed(_) => None,
+        let needs_bytes = weight.needs_bytes;
+        let cleaned = match weight.is_plain {
+            true => None,
+            false => clean_json(&text, lines),
         };
         let text = cleaned.map_or(text, Cow::Owned);
         let json = Self { text, needs_bytes };
@@ -79,76 +80,81 @@ impl<'a> Json<'a> {
     }
 }
 
-/// A number above 1e100: sums and squares of smaller ones are still finite, and JSON has no others.
-fn too_large(json: &str) -> Option<&str> {
-    const MOST: f64 = 1e100;
-    const MOST_DIGITS: usize = 100;
-    let is_of_number = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
-    let bytes = json.as_bytes();
-    let (mut at, mut inside) = (0, false);
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => inside = !inside,
-            b'\\' if inside => at += 1,
-            b'-' | b'0'..=b'9' if !inside => {
-                let rest = &bytes[at..];
-                let length = rest.iter().take_while(|byte| is_of_number(**byte)).count();
-                let number = &json[at..at + length];
-                let is_short = length <= MOST_DIGITS && !number.contains(['e', 'E']);
-                if !is_short && number.parse::<f64>().is_ok_and(|value| value.abs() > MOST) {
-                    return Some(&number[..length.min(MOST_DIGITS)]);
-                }
-                at += length - 1;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    None
+/// What the values of a JSON text are, before they are parsed.
+pub struct Weight<'a> {
+    /// Upper estimate of the memory that they need, in bytes. Short values decide: `"",` has three bytes in a text and 24 in memory, `null,` can
+    /// stand for a large structure, and an object can leave out most of its fields. Text of a string counts several times because reports repeat
+    /// it. A record of 64 MiB needs 120 to 150 MiB.
+    pub needs_bytes: u64,
+    /// A number above 1e100: sums and squares of smaller ones are still finite, and JSON has no others.
+    too_large: Option<&'a str>,
+    /// It has visible letters of ASCII and spaces only, and no escape: nothing in it steers.
+    is_plain: bool,
 }
 
-/// Upper estimate of the memory that the values of a JSON text need after parsing, in bytes. Short values decide: `"",` has three bytes in
-/// a text and 24 in memory, `null,` can stand for a large structure, and an object can leave out most of its fields. Text of a string counts
-/// several times because reports repeat it. A record of 64 MiB needs 120 to 150 MiB.
-pub fn needs_bytes(json: &str) -> u64 {
-    const VALUE: u64 = 64;
-    const OBJECT: u64 = 128;
-    const NULL: u64 = 192;
-    const LETTER: u64 = 10;
-    let mut needs = VALUE;
-    // Letters of the last string: it was a key if a colon follows.
-    let mut letters = 0;
-    let mut inside = false;
-    let mut bytes = json.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => {
-                inside = !inside;
-                letters = if inside { 0 } else { letters };
-            }
-            _ if inside => {
-                if byte == b'\\' {
-                    bytes.next();
+impl<'a> Weight<'a> {
+    /// Weighs a text in one pass: many hosts send much of it.
+    pub fn of(json: &'a str) -> Self {
+        const VALUE: u64 = 64;
+        const OBJECT: u64 = 128;
+        const NULL: u64 = 192;
+        const LETTER: u64 = 10;
+        const MOST: f64 = 1e100;
+        const MOST_DIGITS: usize = 100;
+        let is_of_number =
+            |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+        let is_visible = |byte: u8| (b' '..=b'~').contains(&byte);
+        let bytes = json.as_bytes();
+        let length_of = |at: usize| bytes[at..].iter().take_while(|byte| is_of_number(byte));
+        let (mut needs_bytes, mut too_large, mut is_plain) = (VALUE, None, true);
+        // Memory for the last string, which needs none if it was a key: a colon follows then.
+        let mut text = 0;
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            at += 1;
+            match byte {
+                b'"' => {
+                    text = 0;
+                    while let Some(&letter) = bytes.get(at).filter(|byte| **byte != b'"') {
+                        let is_escape = letter == b'\\';
+                        at += if is_escape { 2 } else { 1 };
+                        is_plain &= is_visible(letter) && !is_escape;
+                        text += LETTER;
+                    }
+                    at += 1;
+                    needs_bytes += text;
                 }
-                letters += 1;
-                needs += LETTER;
+                b':' => needs_bytes -= std::mem::take(&mut text),
+                b'{' => needs_bytes += OBJECT,
+                b',' | b'[' => needs_bytes += VALUE,
+                b'n' => needs_bytes += NULL,
+                b'-' | b'0'..=b'9' => {
+                    let end = at + length_of(at).count();
+                    let number = &json[at - 1..end];
+                    let is_short = number.len() <= MOST_DIGITS && !number.contains(['e', 'E']);
+                    if !is_short && number.parse::<f64>().is_ok_and(|value| value.abs() > MOST) {
+                        too_large = Some(&number[..number.len().min(MOST_DIGITS)]);
+                    }
+                    at = end;
+                }
+                _ => is_plain &= is_visible(byte),
             }
-            b':' => needs -= LETTER * std::mem::take(&mut letters),
-            b'{' => needs += OBJECT,
-            b',' | b'[' => needs += VALUE,
-            b'n' => needs += NULL,
-            _ => {}
+        }
+        Self {
+            needs_bytes,
+            too_large,
+            is_plain,
         }
     }
-    needs
 }
 
 /// Replaces characters that steer with spaces in the strings of a JSON text, whether they are escaped or not.
-fn clean_json<'a>(json: &'a str, lines: &[&str]) -> Cow<'a, str> {
+/// `None` if there are none.
+fn clean_json(json: &str, lines: &[&str]) -> Option<String> {
     let escaped = ["\\u", "\\n", "\\r", "\\t", "\\b", "\\f"];
     let raw = |letter: char| steers(letter) && !letter.is_ascii_whitespace();
     if !json.contains(raw) && !escaped.iter().any(|escape| json.contains(escape)) {
-        return Cow::Borrowed(json);
+        return None;
     }
     let mut cleaned = String::with_capacity(json.len());
     let mut letters = json.chars();
@@ -194,7 +200,7 @@ fn clean_json<'a>(json: &'a str, lines: &[&str]) -> Cow<'a, str> {
             _ => cleaned.push(letter),
         }
     }
-    Cow::Owned(cleaned)
+    Some(cleaned)
 }
 
 /// True if a string that begins now is the value of `key`. `began` is the start of the string before it.
@@ -346,7 +352,7 @@ mod tests {
         }
         // Keys need no memory of their own, and text of a string is no value.
         assert_eq!(
-            needs_bytes("{\"a,[\":1,\"b\":\"\\\",n\"}"),
+            Weight::of("{\"a,[\":1,\"b\":\"\\\",n\"}").needs_bytes,
             2 * 64 + 128 + 10 * 3
         );
     }

@@ -137,7 +137,7 @@ fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
     };
     for line in text.lines().filter(counts) {
         // Each line may need as much as a record, and so may all lines together.
-        needs_bytes += outside::needs_bytes(line);
+        needs_bytes += outside::Weight::of(line).needs_bytes;
         if needs_bytes > outside::MOST_BYTES {
             let limit = show_bytes(outside::MOST_BYTES);
             return Err(format!(

@@ -69,6 +69,7 @@ pub(crate) fn drive(
         error_ended: false,
         error_line: Vec::new(),
         held_complaints: VecDeque::new(),
+        pause: WHEN_AHEAD.0,
         deadline: None,
     };
     let outcome = drive.run();
@@ -102,14 +103,17 @@ struct Drive<'a> {
     /// Lines of standard error before the program is up. They are reported once it comes up, and join
     /// the error if it does not.
     held_complaints: VecDeque<String>,
+    /// The next pause while the owner lags.
+    pause: Duration,
     deadline: Option<(State, Instant)>,
 }
 
 const READ_BYTES: usize = 16 << 10;
 /// Reads in a row before the loop turns to its other duties.
 const READS_PER_TURN: usize = 16;
-/// Pause in reading while the owner has too many events to handle.
-const WHEN_AHEAD: Duration = Duration::from_millis(5);
+/// Pauses in reading while the owner has too many events to handle: the first, and the longest that they grow to. With many
+/// hosts it has to handle theirs, too, and looks of all sessions would take the processor from it.
+const WHEN_AHEAD: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 const MAX_HELD_COMPLAINTS: usize = 40;
 const MAX_LINE_BYTES: usize = 8 << 10;
 /// Interval of the checks for a process that ended or is ending, where nothing else wakes the loop.
@@ -136,9 +140,11 @@ impl Drive<'_> {
     fn turn(&mut self, buffer: &mut [u8]) -> io::Result<Option<Outcome>> {
         self.write();
         if self.report.is_ahead() {
-            std::thread::sleep(WHEN_AHEAD);
+            std::thread::sleep(self.pause);
+            self.pause = (self.pause * 2).min(WHEN_AHEAD.1);
             return Ok(None);
         }
+        self.pause = WHEN_AHEAD.0;
         let mut busy = match self.read_standard(buffer)? {
             Ok(busy) => busy,
             Err(Refusal::Failed(error)) => return Ok(Some(Outcome::Failed(error))),
