@@ -23,6 +23,8 @@ const PROLOGUE: &[u8] = b"launcher join 1";
 /// Length of a handshake message: a key of 32 bytes and a tag.
 const HANDSHAKE_BYTES: usize = 32 + TAG_BYTES;
 const TAG_BYTES: usize = 16;
+/// Most messages are short: one read takes length and message, or several.
+const READ_AHEAD_BYTES: usize = 1024;
 const MAX_MESSAGE_BYTES: usize = 65_535;
 /// Limit of the bytes in one record.
 pub(super) const MAX_RECORD_BYTES: usize = MAX_MESSAGE_BYTES - TAG_BYTES - 1;
@@ -112,10 +114,12 @@ impl Frames {
             }
             let whole = 2 + length.unwrap_or(0);
             let here = self.incoming.len();
-            if length.is_some() && here == whole {
-                return Ok(std::mem::take(&mut self.incoming).split_off(2));
+            if length.is_some() && here >= whole {
+                let rest = self.incoming.split_off(whole);
+                let message = std::mem::replace(&mut self.incoming, rest);
+                return Ok(message[2..].to_vec());
             }
-            self.incoming.resize(whole, 0);
+            self.incoming.resize(whole.max(here + READ_AHEAD_BYTES), 0);
             let got = self.stream.read(&mut self.incoming[here..]);
             self.incoming
                 .truncate(here + got.as_ref().map_or(0, |got| *got));

@@ -122,13 +122,12 @@ const TICK_WHEN_DRAINED: Duration = Duration::from_millis(20);
 
 impl Drive<'_> {
     fn run(&mut self) -> Outcome {
-        let mut buffer = vec![0; READ_BYTES];
         loop {
             self.line.silence();
             if self.line.aborted() {
                 return Outcome::Aborted;
             }
-            match self.turn(&mut buffer) {
+            match self.turn() {
                 Ok(None) => {}
                 Ok(Some(outcome)) => return outcome,
                 Err(error) => return self.lost(&error),
@@ -137,7 +136,7 @@ impl Drive<'_> {
     }
 
     /// Does everything that is possible now, then waits once.
-    fn turn(&mut self, buffer: &mut [u8]) -> io::Result<Option<Outcome>> {
+    fn turn(&mut self) -> io::Result<Option<Outcome>> {
         self.write();
         if self.report.is_ahead() {
             std::thread::sleep(self.pause);
@@ -145,14 +144,17 @@ impl Drive<'_> {
             return Ok(None);
         }
         self.pause = WHEN_AHEAD.0;
-        let mut busy = match self.read_standard(buffer)? {
+        // Kept while the session waits, it would be 16 MB for a thousand hosts.
+        let mut buffer = vec![0; READ_BYTES];
+        let mut busy = match self.read_standard(&mut buffer)? {
             Ok(busy) => busy,
             Err(Refusal::Failed(error)) => return Ok(Some(Outcome::Failed(error))),
             Err(Refusal::Folder { index, reason }) => {
                 return Ok(Some(Outcome::Folder { index, reason }));
             }
         };
-        busy |= self.read_error(buffer)?;
+        busy |= self.read_error(&mut buffer)?;
+        drop(buffer);
         self.hang_up();
         if busy {
             return Ok(None);
