@@ -3,7 +3,6 @@
 //! Read next: `session/drive.rs` for the loop of a session, `command.rs` for remote-shell commands.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 use std::time::Instant;
 
 use crate::command::{self, RemoteShell};
@@ -71,7 +70,7 @@ fn early_error(end: &str, state: State, complaints: &[String], noise: &str) -> L
 
 fn local(plan: &Plan, line: &Line, report: &mut Report) -> Outcome {
     report.stage(Stage::Start);
-    let mut command = Command::new(&plan.program.path);
+    let mut command = plan.program.command();
     command.args(&plan.settings.arguments);
     match ChildCarrier::spawn(&mut command) {
         Ok(mut carrier) => {

@@ -49,7 +49,10 @@ pub(crate) fn build(
     let degree = lanes::degree(&test, nodes, assignment.run.node);
     let boundaries = test.phases - 1;
     let processors = processors(&assignment)?;
-    names::sweep();
+    // One node of a host is enough: each looks at the segments of all.
+    if assignment.run.place_on_host == 0 {
+        names::sweep();
+    }
     let board_name = names::of_node(&assignment.run.token, assignment.run.node);
     let board = Board::create(&board_name, shape(&assignment), &card(&assignment));
     let board = board.map_err(|error| {

@@ -91,22 +91,24 @@ impl Tree<'_> {
     }
 
     fn processes(&self) -> Vec<Room> {
-        let (own, all) = self.count_threads();
         let mut rooms = Vec::new();
-        // Processes of other users can be hidden; the kernel's own sum counts the processes of all namespaces.
-        if let Some(most) = self.number("/proc/sys/kernel/pid_max") {
-            let name = format!("kernel.pid_max ({most})");
-            rooms.push(room(name, most.saturating_sub(RESERVED_PIDS), all));
-        }
+        // The kernel's own sum has the threads of all users and namespaces.
         let running = self.text("/proc/loadavg").and_then(|text| {
             let share = text.split_whitespace().nth(3)?.to_owned();
             share.split_once('/')?.1.parse().ok()
         });
+        let running = running.unwrap_or(0);
+        if let Some(most) = self.number("/proc/sys/kernel/pid_max") {
+            let name = format!("kernel.pid_max ({most})");
+            rooms.push(room(name, most.saturating_sub(RESERVED_PIDS), running));
+        }
         if let Some(most) = self.number("/proc/sys/kernel/threads-max") {
             let name = format!("kernel.threads-max ({most})");
-            rooms.push(room(name, most, running.unwrap_or(all)));
+            rooms.push(room(name, most, running));
         }
+        // Only now are processes looked at, one after the other: with a thousand nodes on a host they are many.
         if !self.may(CAP_SYS_ADMIN | CAP_SYS_RESOURCE, true) {
+            let own = self.count_own_threads();
             rooms.extend(self.own_limit("Max processes", "ulimit -u", own));
         }
         for group in self.groups("pids") {
@@ -120,25 +122,21 @@ impl Tree<'_> {
         rooms
     }
 
-    /// Number of threads of this process's user, and of all users, as far as they are visible.
-    fn count_threads(&self) -> (u64, u64) {
+    /// Number of threads of this process's user.
+    fn count_own_threads(&self) -> u64 {
         let own_user = self.status_field("self", "Uid:");
         let Ok(entries) = std::fs::read_dir(self.path("/proc")) else {
-            return (0, 0);
+            return 0;
         };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let (mut own, mut all) = (0, 0);
-        for pid in names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
-            let Some(threads) = self.status_field(&pid, "Threads:") else {
-                continue;
-            };
-            let threads = threads.parse::<u64>().unwrap_or(1);
-            all += threads;
-            if self.status_field(&pid, "Uid:") == own_user {
-                own += threads;
-            }
-        }
-        (own, all)
+        let pids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+        let threads_of = |pid: String| {
+            let text = self.text(&format!("/proc/{pid}/status"))?;
+            let is_own = word_after(&text, "Uid:") == own_user.as_deref();
+            let threads = word_after(&text, "Threads:").filter(|_| is_own)?;
+            Some(threads.parse::<u64>().unwrap_or(1))
+        };
+        pids.filter_map(threads_of).sum()
     }
 
     fn status_field(&self, pid: &str, name: &str) -> Option<String> {
@@ -370,7 +368,7 @@ mod tests {
         ];
         let folder = tree(&files);
         let rooms = Rooms::below(folder.path());
-        assert_eq!(left(&rooms.processes, "kernel.pid_max (1000)"), Some(693));
+        assert_eq!(left(&rooms.processes, "kernel.pid_max (1000)"), Some(615));
         assert_eq!(
             left(&rooms.processes, "kernel.threads-max (500)"),
             Some(415)
