@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use pipebench::internals::outside::{MOST_BYTES, needs_bytes};
+use pipebench::internals::outside::{MOST_BYTES, Weight};
 use pipebench::internals::store::linktest;
 use serde_json::Value;
 
@@ -82,8 +82,10 @@ fn a_record_of_millions_of_short_values_takes_little_memory() {
     for (file, place, entry) in cases {
         let text = fs::read_to_string(golden.join(file)).expect("a golden record");
         let record = serde_json::from_str(&text).expect("it is JSON");
-        let own = usize::try_from(needs_bytes(&text)).expect("a small record");
-        let each = usize::try_from(needs_bytes(&format!("{entry},"))).expect("a few bytes") - 64;
+        let own = usize::try_from(Weight::of(&text).needs_bytes).expect("a small record");
+        let each = usize::try_from(Weight::of(&format!("{entry},")).needs_bytes)
+            .expect("a few bytes")
+            - 64;
         let share = if file == old { 8 } else { 1 };
         let most = usize::try_from(MOST_BYTES).expect("it fits") / share;
         let longest = (RECORD_BYTES - text.len()) / (entry.len() + 1);

@@ -201,7 +201,7 @@ impl Program {
 const LEVEL: u32 = 6;
 
 /// Environment variable by which a launching side tells the digest to programs that it starts on its own machine, with
-/// device and number of its executable's file: a thousand of them on one machine need not compute it.
+/// what tells its executable's file from others: a thousand of them on one machine need not compute it.
 const KNOWN: &str = "PIPEBENCH_KNOWN";
 const ITSELF: &str = "/proc/self/exe";
 
@@ -234,10 +234,17 @@ fn known(text: &str) -> Option<&str> {
     (own_file()? == file).then_some(digest)
 }
 
-/// Device and number of the file of this process's executable.
+/// Device, number and time of the last change of the file of this process's executable.
 fn own_file() -> Option<String> {
     let file = std::fs::metadata(ITSELF).ok()?;
-    Some(format!("{}:{}", file.dev(), file.ino()))
+    let changed = (file.ctime(), file.ctime_nsec());
+    Some(format!(
+        "{}:{}:{}.{}",
+        file.dev(),
+        file.ino(),
+        changed.0,
+        changed.1
+    ))
 }
 
 /// SHA-256 in lower-case hexadecimal digits.

@@ -97,14 +97,14 @@ impl Tree<'_> {
             let share = text.split_whitespace().nth(3)?.to_owned();
             share.split_once('/')?.1.parse().ok()
         });
-        let running = running.unwrap_or(0);
-        if let Some(most) = self.number("/proc/sys/kernel/pid_max") {
-            let name = format!("kernel.pid_max ({most})");
-            rooms.push(room(name, most.saturating_sub(RESERVED_PIDS), running));
-        }
-        if let Some(most) = self.number("/proc/sys/kernel/threads-max") {
-            let name = format!("kernel.threads-max ({most})");
-            rooms.push(room(name, most, running));
+        let kernel = [("pid_max", RESERVED_PIDS), ("threads-max", 0)];
+        for ((name, reserved), running) in kernel.into_iter().zip(running.into_iter().cycle()) {
+            let most = self.number(&format!("/proc/sys/kernel/{name}"));
+            // More threads than the limit: it is that of a container, and they are not.
+            if let Some(most) = most.filter(|most| running < *most) {
+                let name = format!("kernel.{name} ({most})");
+                rooms.push(room(name, most.saturating_sub(reserved), running));
+            }
         }
         // Only now are processes looked at, one after the other: with a thousand nodes on a host they are many.
         if !self.may(CAP_SYS_ADMIN | CAP_SYS_RESOURCE, true) {

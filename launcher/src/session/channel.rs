@@ -24,15 +24,19 @@ pub(crate) struct ChannelCarrier {
     session: FreedAlone<Session>,
     socket: Arc<TcpStream>,
     unfinished: Option<Call>,
-    /// libssh2 may hold something to read, or the socket may.
+    /// False after a read that took in nothing: libssh2 then holds nothing, and the wait is next.
     readable: bool,
-    /// There is room in the channel's window.
-    room: bool,
-    /// The last write found no room.
-    full: bool,
+    /// Room in the channel's window after the last call, in bytes.
+    window: u32,
+    /// The last write could not proceed with this room.
+    blocked_at: Option<u32>,
     input_closed: bool,
     cut: bool,
 }
+
+/// Longest wait while libssh2 holds something that the last reads did not return: it came while another output was read, or
+/// keys are being exchanged.
+const WHEN_HELD: Duration = Duration::from_millis(1);
 
 /// A call that can leave a packet half sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +59,8 @@ impl ChannelCarrier {
             socket,
             unfinished: None,
             readable: true,
-            room: true,
-            full: false,
+            window: 0,
+            blocked_at: None,
             input_closed: false,
             cut: false,
         }
@@ -74,14 +78,20 @@ impl ChannelCarrier {
         let channel = &mut *self.channel;
         let result = alone(|| {
             let result = act(channel);
-            self.readable = channel.read_window().available > 0 || channel.eof();
-            self.room = channel.write_window().remaining > 0;
+            // All other calls can have taken in what a read wants, or have met what a read must report.
+            let takes_nothing = matches!(call, Call::Read(_)) && is_blocked(&result);
+            self.readable = !takes_nothing || channel.read_window().available > 0 || channel.eof();
+            self.window = channel.write_window().remaining;
             result
         });
-        let blocked = matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
-        self.unfinished = (blocked && sending(&self.session)).then_some(call);
+        let unfinished = is_blocked(&result) && sending(&self.session);
+        self.unfinished = unfinished.then_some(call);
         result
     }
+}
+
+fn is_blocked<T>(result: &io::Result<T>) -> bool {
+    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// True if libssh2 waits for room to send.
@@ -107,8 +117,10 @@ impl Carrier for ChannelCarrier {
         if self.input_closed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
+        let gives_way = self.unfinished.is_some_and(|first| first != Call::Write);
         let result = self.call(Call::Write, |channel| channel.write(bytes));
-        self.full = result.is_err() && !self.room;
+        let is_halted = is_blocked(&result) && self.unfinished != Some(Call::Write);
+        self.blocked_at = is_halted.then_some(if gives_way { 0 } else { self.window });
         result
     }
 
@@ -144,16 +156,19 @@ impl Carrier for ChannelCarrier {
     }
 
     fn wait(&mut self, bell: BorrowedFd<'_>, writing: bool, timeout: Duration) -> io::Result<()> {
-        let proceeds = self.readable || (writing && self.full && self.room);
-        if proceeds && self.unfinished.is_none() {
-            return Ok(());
-        }
-        // Only libssh2 knows whether it wants to write: with a full channel window it waits for a packet
-        // from the other side.
-        let writing = self.unfinished.is_some() || (writing && sending(&self.session));
-        let mut flags = PollFlags::POLLIN;
-        flags.set(PollFlags::POLLOUT, writing);
-        self.readable |= poll_with_bell(bell, self.socket.as_fd(), flags, timeout)?;
+        let flags = match self.unfinished {
+            // Until the packet is sent, nothing is read.
+            Some(_) => PollFlags::POLLOUT,
+            None => PollFlags::POLLIN,
+        };
+        let can_write = writing && self.blocked_at.is_some_and(|window| self.window > window);
+        let timeout = match self.unfinished {
+            None if can_write => Duration::ZERO,
+            None if self.readable => timeout.min(WHEN_HELD),
+            _ => timeout,
+        };
+        poll_with_bell(bell, self.socket.as_fd(), flags, timeout)?;
+        self.readable = true;
         Ok(())
     }
 

@@ -10,8 +10,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags};
+
 use crate::error::{LaunchError, Stage};
 use crate::session::carrier::{Carrier, Ending, Output};
+use crate::session::child::poll_for;
 use crate::session::dialogue::{Act, Dialogue, Refusal, State};
 use crate::session::line::Line;
 use crate::session::report::Report;
@@ -139,7 +142,8 @@ impl Drive<'_> {
     fn turn(&mut self) -> io::Result<Option<Outcome>> {
         self.write();
         if self.report.is_ahead() {
-            std::thread::sleep(self.pause);
+            let mut bell = [PollFd::new(self.line.bell(), PollFlags::POLLIN)];
+            poll_for(&mut bell, self.pause)?;
             self.pause = (self.pause * 2).min(WHEN_AHEAD.1);
             return Ok(None);
         }
@@ -175,8 +179,12 @@ impl Drive<'_> {
     /// Reads standard output. Returns true if more can be available at once.
     fn read_standard(&mut self, buffer: &mut [u8]) -> io::Result<Result<bool, Refusal>> {
         for _ in 0..READS_PER_TURN {
-            if self.standard_ended || self.report.is_ahead() {
+            if self.standard_ended {
                 return Ok(Ok(false));
+            }
+            // More can be here that wakes no wait: the next turn pauses.
+            if self.report.is_ahead() {
+                return Ok(Ok(true));
             }
             match would_block(self.carrier.read(Output::Standard, buffer))? {
                 None => return Ok(Ok(false)),
@@ -215,8 +223,11 @@ impl Drive<'_> {
 
     fn read_error(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         for _ in 0..READS_PER_TURN {
-            if self.error_ended || self.report.is_ahead() {
+            if self.error_ended {
                 return Ok(false);
+            }
+            if self.report.is_ahead() {
+                return Ok(true);
             }
             match would_block(self.carrier.read(Output::Error, buffer))? {
                 None => return Ok(false),
