@@ -395,3 +395,87 @@ pub(crate) fn seconds(time: Duration) -> String {
         _ => format!("{:.1} s", time.as_secs_f64()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::BorrowedFd;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::event::{Event, Tickets};
+
+    /// Has all messages at once, as a channel that has read ahead: no descriptor shows them.
+    struct Ahead(VecDeque<&'static [u8]>);
+
+    impl Carrier for Ahead {
+        fn read(&mut self, output: Output, buffer: &mut [u8]) -> io::Result<usize> {
+            let next = match output {
+                Output::Standard => self.0.pop_front(),
+                Output::Error => None,
+            };
+            let next = next.unwrap_or_default();
+            buffer[..next.len()].copy_from_slice(next);
+            Ok(next.len())
+        }
+
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn close_input(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn ending(&mut self, drained: bool) -> io::Result<Option<Ending>> {
+            Ok(drained.then(Ending::default))
+        }
+
+        fn wait(&mut self, _: BorrowedFd<'_>, _: bool, _: Duration) -> io::Result<()> {
+            panic!("it would sleep a second with {} messages", self.0.len());
+        }
+
+        fn cut(&mut self) {}
+    }
+
+    /// Symptom: with many hosts a joined session whose owner lagged moved on by two messages a second.
+    #[test]
+    fn messages_that_were_read_ahead_need_no_sign_of_the_socket_after_the_owner_lagged() {
+        let (sender, events) = channel();
+        let line = Arc::new(Line::new().unwrap());
+        let mut report = Report::new(0, sender, Tickets::among(1000), Arc::clone(&line));
+        let mut messages = VecDeque::from([b"MAGIC\n".as_slice()]);
+        messages.extend([b"x".as_slice(); 6]);
+        let session = std::thread::spawn(move || {
+            let limits = Limits {
+                answer: (Stage::Start, TICK),
+                store: TICK,
+                start: TICK,
+            };
+            let path = Path {
+                transport: "join",
+                address: None,
+            };
+            let dialogue = Dialogue::direct(b"MAGIC\n");
+            let mut carrier = Ahead(messages);
+            drive(
+                &mut carrier,
+                dialogue,
+                None,
+                &line,
+                &mut report,
+                limits,
+                path,
+            )
+        });
+        let mut heard = Vec::new();
+        for (_, event) in events {
+            // The owner keeps the ticket for a moment.
+            std::thread::sleep(Duration::from_millis(3));
+            if let Event::Bytes(bytes, _) = event {
+                heard.extend(bytes);
+            }
+        }
+        assert_eq!(session.join().unwrap(), Outcome::Ended(Ending::default()));
+        assert_eq!(heard, b"xxxxxx");
+    }
+}
