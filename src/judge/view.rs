@@ -178,7 +178,7 @@ impl View {
 pub(crate) mod tests {
     use super::*;
 
-    /// The port of a node that has a host of its own, with this speed in Gbit/s and no counters.
+    /// A port of this speed in Gbit/s, without counters. No other node is on its host.
     pub(crate) fn of_node(node: usize, gbit: u64) -> PortView {
         PortView {
             label: format!("n{}", node + 1),

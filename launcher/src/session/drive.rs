@@ -404,7 +404,7 @@ mod tests {
     use super::*;
     use crate::event::{Event, Tickets};
 
-    /// Has all messages at once, as a channel that has read ahead: no descriptor shows them.
+    /// Has all messages at once, as a channel that has read ahead: no descriptor shows them. An empty one is a read that would block.
     struct Ahead(VecDeque<&'static [u8]>);
 
     impl Carrier for Ahead {
@@ -413,9 +413,14 @@ mod tests {
                 Output::Standard => self.0.pop_front(),
                 Output::Error => None,
             };
-            let next = next.unwrap_or_default();
-            buffer[..next.len()].copy_from_slice(next);
-            Ok(next.len())
+            match next {
+                None => Ok(0),
+                Some(b"") => Err(io::ErrorKind::WouldBlock.into()),
+                Some(next) => {
+                    buffer[..next.len()].copy_from_slice(next);
+                    Ok(next.len())
+                }
+            }
         }
 
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -443,7 +448,7 @@ mod tests {
         let (sender, events) = channel();
         let line = Arc::new(Line::new().unwrap());
         let mut report = Report::new(0, sender, Tickets::among(1000), Arc::clone(&line));
-        let mut messages = VecDeque::from([b"MAGIC\n".as_slice()]);
+        let mut messages = VecDeque::from([b"MAGIC\n".as_slice(), b""]);
         messages.extend([b"x".as_slice(); 6]);
         let session = std::thread::spawn(move || {
             let limits = Limits {
