@@ -97,18 +97,24 @@ impl Tree<'_> {
             let share = text.split_whitespace().nth(3)?.to_owned();
             share.split_once('/')?.1.parse().ok()
         });
-        let kernel = [("pid_max", RESERVED_PIDS), ("threads-max", 0)];
-        for ((name, reserved), running) in kernel.into_iter().zip(running.into_iter().cycle()) {
-            let most = self.number(&format!("/proc/sys/kernel/{name}"));
-            // More threads than the limit: it is that of a container, and they are not.
-            if let Some(most) = most.filter(|most| running < *most) {
-                let name = format!("kernel.{name} ({most})");
-                rooms.push(room(name, most.saturating_sub(reserved), running));
-            }
+        let running: u64 = running.unwrap_or(0);
+        if let Some(most) = self.number("/proc/sys/kernel/pid_max") {
+            let name = format!("kernel.pid_max ({most})");
+            // A container can have a limit of its own, and only its own threads count.
+            let used = match running > most / 2 {
+                true => self.count_threads(None),
+                false => running,
+            };
+            rooms.push(room(name, most.saturating_sub(RESERVED_PIDS), used));
         }
-        // Only now are processes looked at, one after the other: with a thousand nodes on a host they are many.
+        if let Some(most) = self.number("/proc/sys/kernel/threads-max") {
+            let name = format!("kernel.threads-max ({most})");
+            rooms.push(room(name, most, running));
+        }
+        // Looking at each process takes long where a host has a thousand nodes.
         if !self.may(CAP_SYS_ADMIN | CAP_SYS_RESOURCE, true) {
-            let own = self.count_own_threads();
+            let own = self.status_field("self", "Uid:");
+            let own = self.count_threads(own.as_deref());
             rooms.extend(self.own_limit("Max processes", "ulimit -u", own));
         }
         for group in self.groups("pids") {
@@ -122,9 +128,8 @@ impl Tree<'_> {
         rooms
     }
 
-    /// Number of threads of this process's user.
-    fn count_own_threads(&self) -> u64 {
-        let own_user = self.status_field("self", "Uid:");
+    /// Number of the threads that are visible, of one user or of all.
+    fn count_threads(&self, user: Option<&str>) -> u64 {
         let Ok(entries) = std::fs::read_dir(self.path("/proc")) else {
             return 0;
         };
@@ -132,8 +137,8 @@ impl Tree<'_> {
         let pids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
         let threads_of = |pid: String| {
             let text = self.text(&format!("/proc/{pid}/status"))?;
-            let is_own = word_after(&text, "Uid:") == own_user.as_deref();
-            let threads = word_after(&text, "Threads:").filter(|_| is_own)?;
+            let counts = user.is_none() || word_after(&text, "Uid:") == user;
+            let threads = word_after(&text, "Threads:").filter(|_| counts)?;
             Some(threads.parse::<u64>().unwrap_or(1))
         };
         pids.filter_map(threads_of).sum()
@@ -384,6 +389,20 @@ mod tests {
         );
         assert_eq!(rooms.processes.len(), 5);
         assert_eq!(left(&rooms.descriptors, "ulimit -n (1024)"), Some(1024));
+    }
+
+    /// Symptom: in a container with a limit of its own, the threads of the whole machine counted, and a run was not refused or refused for nothing.
+    #[test]
+    fn where_few_process_ids_are_left_only_visible_threads_count() {
+        let folder = tree(&[
+            ("proc/self/uid_map", WHOLE),
+            ("proc/7/status", USER),
+            ("proc/9/status", "Uid:\t0\t0\t0\t0\nThreads:\t2\n"),
+            ("proc/sys/kernel/pid_max", "1000\n"),
+            ("proc/loadavg", "0.00 0.04 0.28 1/5000 28368\n"),
+        ]);
+        let rooms = Rooms::below(folder.path());
+        assert_eq!(left(&rooms.processes, "kernel.pid_max (1000)"), Some(697));
     }
 
     #[test]

@@ -399,7 +399,7 @@ pub(crate) fn seconds(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use std::os::fd::BorrowedFd;
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
 
     use super::*;
     use crate::event::{Event, Tickets};
@@ -472,11 +472,15 @@ mod tests {
                 path,
             )
         });
-        let mut heard = Vec::new();
-        for (_, event) in events {
-            // The owner keeps the ticket for a moment.
-            std::thread::sleep(Duration::from_millis(3));
-            if let Event::Bytes(bytes, _) = event {
+        let (mut heard, mut held) = (Vec::<u8>::new(), Vec::new());
+        loop {
+            // The owner keeps the tickets until the session pauses.
+            match events.recv_timeout(WHEN_AHEAD.0) {
+                Ok((_, event)) => held.push(event),
+                Err(RecvTimeoutError::Timeout) => held.clear(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if let Some(Event::Bytes(bytes, _)) = held.last() {
                 heard.extend(bytes);
             }
         }
