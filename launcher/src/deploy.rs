@@ -22,11 +22,15 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
 
 use crate::program::Program;
 
 /// The name of the cache folder, and the prefix of each file's name in it.
 pub(crate) const FOLDER: &str = "pipebench";
+
+/// How much longer than the launching side a host waits for the executable, so that the launching side says it first.
+const MARGIN: Duration = Duration::from_secs(5);
 
 /// Number of folders to try if the user names none.
 const CANDIDATES: usize = 3;
@@ -98,8 +102,9 @@ impl Order {
         self.remote_dir.as_ref().map_or(CANDIDATES, |_| 1)
     }
 
-    /// Builds the text to write to `/bin/sh -s`.
-    pub(crate) fn script(&self) -> String {
+    /// Builds the text to write to `/bin/sh -s`. The host waits for the executable a little longer than `limit`, the
+    /// launching side's own limit.
+    pub(crate) fn script(&self, limit: Duration) -> String {
         // The script holds the nonce in two halves, so that a shell that echoes its input does not fake an
         // answer.
         let (left, right) = self.nonce.split_at(self.nonce.len() / 2);
@@ -121,6 +126,7 @@ impl Order {
             .replace("@SKIP@", &skip)
             .replace("@FOLDERS@", &self.folder_cases())
             .replace("@PREFIX@", FOLDER)
+            .replace("@SECONDS@", &(limit + MARGIN).as_secs().to_string())
             .replace("@FROM@", FROM)
             .replace("@ARGUMENTS@", &arguments)
     }
@@ -211,8 +217,9 @@ pub const FROM: &str = "PIPEBENCH_FROM";
 /// enters the sub-folder and then checks it by the name `.`, which cannot be exchanged. An existing
 /// copy is started only if its digest is right.
 ///
-/// A gzip that is there can still not work, so the script tries it. `read` takes no byte after the
-/// line, and `head` none after the count.
+/// A gzip that is there can still not work, so the script tries it; so it does with `timeout`. `read` takes no byte
+/// after the line, and `head` none after the count. If the launching host fails or its last packet is lost, the
+/// host's sshd waits for hours: `timeout` ends the copy.
 const SCRIPT: &str = r#"{
 l_n=@LEFT@; l_n="$l_n"@RIGHT@
 l_say() { printf '%s %s\n' "$l_n" "$*"; }
@@ -263,9 +270,10 @@ else
   trap 'rm -f "$l_tmp"; exit 1' HUP INT TERM
   l_form=plain; l_unpack=cat
   [ "$(printf x | gzip -c 2>/dev/null | gzip -dc 2>/dev/null)" = x ] && { l_form=gzip; l_unpack='gzip -dc'; }
+  l_within=; timeout 9 true 2>/dev/null </dev/null && l_within='timeout @SECONDS@'
   l_say "need $l_index $l_form $l_arch $l_dir"
   read -r l_count || l_count=0
-  if l_why=$( { LC_ALL=C head -c "$l_count" | LC_ALL=C $l_unpack >"$l_tmp"; } 2>&1 ) && l_whole "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && { l_good "$l_file" || mv -f "$l_tmp" "$l_file"; } </dev/null; then
+  if l_why=$( { LC_ALL=C $l_within head -c "$l_count" | LC_ALL=C $l_unpack >"$l_tmp"; } 2>&1 ) && l_whole "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && { l_good "$l_file" || mv -f "$l_tmp" "$l_file"; } </dev/null; then
     rm -f "$l_tmp"
     trap - HUP INT TERM
     l_say stored
@@ -290,6 +298,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+    const LIMIT: Duration = Duration::from_secs(60);
     const PROGRAM: &[u8] = b"#!/bin/sh\numask; echo \"$1\"; exec cat\n";
 
     fn program(bytes: &[u8]) -> Program {
@@ -340,7 +349,7 @@ mod tests {
                 .unwrap();
             let mut input = child.stdin.take().unwrap();
             let output = BufReader::new(child.stdout.take().unwrap());
-            input.write_all(order.script().as_bytes()).unwrap();
+            input.write_all(order.script(LIMIT).as_bytes()).unwrap();
             Shell {
                 child,
                 input,
@@ -535,6 +544,20 @@ mod tests {
                     .ends_with(" short only a part of it arrived\n")
             );
         }
+    }
+
+    #[test]
+    fn a_host_whose_launching_side_is_gone_without_a_word_does_not_wait_for_ever() {
+        let home = tempfile::tempdir().unwrap();
+        let sooner = r#"shift; PATH=${PATH#*:} exec timeout 1 "$@""#;
+        let path = path_with(home.path(), "timeout", sooner);
+        let mut shell = Shell::run_in("sh", home.path(), &order(None), &path);
+        assert!(matches!(shell.answer(), Some(Answer::Need { .. })));
+        // The input stays open.
+        shell.input.write_all(b"100\n12345").unwrap();
+        assert!(matches!(shell.answer(), Some(Answer::Short(_))));
+        assert_eq!(shell.child.wait().unwrap().code(), Some(1));
+        assert!(names_in(&home.path().join(".cache").join(FOLDER)).is_empty());
     }
 
     /// The other architecture is a script too, so that it runs here.
@@ -803,7 +826,7 @@ mod tests {
                 .stdin
                 .take()
                 .unwrap()
-                .write_all(&[order.script().as_bytes(), PROGRAM].concat())
+                .write_all(&[order.script(LIMIT).as_bytes(), PROGRAM].concat())
                 .unwrap();
             child.wait_with_output().unwrap()
         };

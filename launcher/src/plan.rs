@@ -56,7 +56,7 @@ impl Plan {
             store: self.settings.deadlines.deploy,
             start: self.settings.deadlines.start,
         };
-        let script = Some(order.script().into_bytes());
+        let script = Some(order.script(limits.store).into_bytes());
         drive(carrier, dialogue, script, line, report, limits, path)
     }
 }

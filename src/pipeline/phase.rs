@@ -298,8 +298,10 @@ impl Phase<'_> {
             return self.end();
         }
         if self.parent_stands_still() {
-            // A stopped parent cannot be asked to end. Its death ends everything of the node.
+            // A stopped parent cannot be asked to end. Its death ends everything of the node. It may still be this
+            // phase's parent for a moment, so that `end` would leave the name to it.
             process::kill_parent(self.parent);
+            memory::remove_name(&self.resources.board_name);
             return self.end();
         }
         self.pass_on();
