@@ -62,7 +62,8 @@ fn expect_clean(what: &str, lab: &Lab) {
         let ends = Instant::now() + DEADLINE / 2;
         let mut left = Vec::new();
         wait_until(&format!("{what}: n{host} is asked"), DEADLINE, || {
-            let processes = ["pipebench", "pb-", "/bin/sh -s"].map(|name| lab.survivors(host, name));
+            let processes =
+                ["pipebench", "pb-", "/bin/sh -s"].map(|name| lab.survivors(host, name));
             let names = lab.leftovers(host).into_iter();
             left = names.filter(|name| !name.contains(".cache")).collect();
             let processes = processes.iter().flatten();
