@@ -27,6 +27,7 @@ mod sending;
 mod server;
 mod site;
 mod state;
+mod token;
 mod tools;
 
 pub(crate) use cgi::{CgiError, answer};
