@@ -1,6 +1,7 @@
 //! `report`, `list`, `compare`, `merge` and `retest` as a user types them, over stored records.
 
-use std::collections::BTreeSet;
+mod openmetrics;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -188,24 +189,7 @@ fn reports_for_machines_are_well_formed() {
             String::from_utf8_lossy(&read.stderr)
         );
         let metrics = said(folder.path(), &["report", &record, "-f", "openmetrics"], 0);
-        let mut families = BTreeSet::new();
-        let mut samples = BTreeSet::new();
-        let lines: Vec<&str> = metrics.lines().collect();
-        assert_eq!(lines.last(), Some(&"# EOF"), "{name}");
-        for line in &lines[..lines.len() - 1] {
-            if let Some(rest) = line.strip_prefix("# TYPE ") {
-                let family = rest.split(' ').next().expect("a name");
-                assert!(families.insert(family), "{name}: {family} twice");
-            } else if !line.starts_with('#') {
-                let (series, value) = line.rsplit_once(' ').expect("a value");
-                let value: f64 = value.parse().expect("a number");
-                assert!(value.is_finite(), "{name}: {line}");
-                assert!(samples.insert(series), "{name}: {series} twice");
-                let own = series.split('{').next().expect("a name");
-                let own = own.strip_suffix("_info").unwrap_or(own);
-                assert!(families.contains(own), "{name}: {own} has no type");
-            }
-        }
+        let samples = openmetrics::series(name, &metrics);
         assert!(samples.len() > 3, "{name}: {metrics}");
     }
 }

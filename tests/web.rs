@@ -1,5 +1,6 @@
 //! Runs from a browser, asked for by a client that says what it likes: runs, queue, cancel, restart, and whoever means no good.
 
+mod openmetrics;
 mod site;
 
 use std::collections::BTreeMap;
@@ -153,6 +154,12 @@ fn a_run_is_followed_and_read_and_is_as_one_of_the_command_line() {
         // A reader of the summary is told the place of the record, too.
         let made = made.split("\nrecord /").next().unwrap_or_default();
         assert_eq!(reply.body.trim_end(), made.trim_end(), "{file}");
+        let same = server.get(&format!("/api/v1/runs/{name}/{file}"));
+        assert!(same.status == 200 && same.body == reply.body, "{file}");
+        let tag = same.header("etag").expect("a tag").to_owned();
+        let known = [("If-None-Match", tag.as_str())];
+        let reply = server.ask("GET", &format!("/api/v1/runs/{name}/{file}"), &known, "");
+        assert!(reply.status == 304 && reply.body.is_empty(), "{reply:?}");
     }
     let whole = server.get(&format!("/api/v1/runs/{name}/record"));
     assert_eq!(json::read(&whole.body).expect("a record"), own);
@@ -173,13 +180,20 @@ fn a_run_is_followed_and_read_and_is_as_one_of_the_command_line() {
         (1, 1, 0)
     );
     let metrics = server.get("/metrics");
+    let series = openmetrics::series("/metrics", &metrics.body);
+    let labels = "{group=\"here\",fabric=\"here\"";
+    for own in [
+        format!("pipebench_last_run_verdict{labels},verdict=\"NOT JUDGED\"}}"),
+        format!("pipebench_last_run_exit_code{labels}}}"),
+        format!("pipebench_last_run_age_seconds{labels}}}"),
+    ] {
+        assert!(series.contains(own.as_str()), "{own}: {metrics:?}");
+    }
     assert!(
-        metrics
-            .body
-            .contains(&format!("pipebench_latest_exit_code{{run=\"{name}\"}} 0"))
-            && metrics.body.ends_with("# EOF\n"),
-        "{metrics:?}"
+        !metrics.body.contains(&name),
+        "a series of a run: {metrics:?}"
     );
+    assert_eq!(server.get("/api/v1/health").body, "ok\n");
     assert_eq!(server.get("/health").body, "ok\n");
 }
 
@@ -442,10 +456,31 @@ fn hostile_requests_get_their_status_and_change_nothing() {
     ] {
         let reply = server.ask("POST", "/api/v1/runs", &[token, kind], body);
         assert_eq!(reply.status, 422, "{body}");
-        let what = reply.json()["what"].as_str().unwrap_or_default().to_owned();
+        let kind = reply.header("content-type");
+        assert_eq!(kind, Some("application/problem+json"), "{body}");
+        let what = reply.json()["detail"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let steers = what.contains(pipebench::internals::outside::steers);
         assert!(!what.is_empty() && !steers, "{body}: {what:?}");
     }
+    // Symptom: texts of the parser, without the name of the field.
+    for (path, field) in [
+        ("/api/v1/runs?most=x", Some("most")),
+        ("/api/v1/runs/%ff", None),
+    ] {
+        let reply = server.get(path);
+        let problem = reply.json();
+        assert_eq!(
+            (reply.status, problem["field"].as_str()),
+            (400, field),
+            "{path}"
+        );
+        assert!(!reply.body.contains("deserialize"), "{path}: {reply:?}");
+    }
+    let reply = server.ask("POST", "/api/v1/runs", &[token, kind], r#"{"group":7}"#);
+    assert_eq!(reply.json()["field"], "group", "{reply:?}");
     assert_eq!(ask("POST", "/api/v1/runs", &[token, kind], "{"), 400);
     assert_eq!(ask("POST", "/api/v1/runs", &[token], SHORT), 415);
     assert_eq!(
@@ -565,6 +600,14 @@ fn hostile_requests_get_their_status_and_change_nothing() {
         refused >= 20 && guesses.iter().all(|status| matches!(status, 401 | 429)),
         "{guesses:?}"
     );
+    // Symptom: a refused client did not learn when to try again.
+    let wrong = [("Authorization", "Bearer x")];
+    let reply = (0..20)
+        .map(|_| server.ask("GET", "/api/v1/site", &wrong, ""))
+        .find(|reply| reply.status == 429)
+        .expect("too many in any case");
+    let wait = reply.header("retry-after").expect("a time");
+    assert!((1..=60).contains(&wait.parse().expect("seconds")), "{wait}");
     let page = server.ask("GET", "/", &[("Cookie", session)], "");
     assert!(page.body.contains("Log out"), "{page:?}");
     // Nothing was changed, and who has the token is served.
@@ -862,7 +905,10 @@ fn behind_a_proxy_pages_stand_below_their_base() {
     let text = SITE.replace("names =", "base = \"/bench\"\ntls = true\nnames =");
     let site = Site::new(&text);
     let server = Served::start(&site);
-    let page = server.get("/bench/");
+    // A site that is set up for a proxy wants the token from every reader.
+    assert_eq!(server.get("/bench/api/v1/site").status, 401);
+    let get = |path: &str| server.ask("GET", path, &[("Authorization", BEARER)], "");
+    let page = get("/bench/");
     assert!(
         page.status == 200 && page.body.contains("href=\"/bench/assets/site.css\""),
         "{page:?}"
@@ -874,10 +920,10 @@ fn behind_a_proxy_pages_stand_below_their_base() {
         "/bench/api/v1/site",
         "/bench/health",
     ] {
-        assert_eq!(server.get(path).status, 200, "{path}");
+        assert_eq!(get(path).status, 200, "{path}");
     }
     for path in ["/", "/runs", "/benches", "/api/v1/site"] {
-        let reply = server.get(path);
+        let reply = get(path);
         assert!(
             reply.status == 404 && reply.header("content-security-policy").is_some(),
             "{path}: {reply:?}"
@@ -950,4 +996,61 @@ fn a_run_does_not_outlive_its_limit_and_has_one_keeper() {
         fs::read_to_string(folder.join("outcome.json")).expect("an outcome"),
         outcome
     );
+}
+
+/// Symptom: assets were sent anew with each page, and nothing was compressed.
+#[test]
+fn assets_are_sent_once_and_compressed_and_events_are_not() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let path = "/assets/site.css";
+    let plain = server.get(path);
+    let tag = plain.header("etag").expect("a tag").to_owned();
+    assert!(
+        tag.starts_with('"') && plain.header("content-encoding").is_none(),
+        "{plain:?}"
+    );
+    // The body is no text, so only the head is read as one.
+    let asked = request(
+        server.address,
+        "GET",
+        path,
+        &[("Accept-Encoding", "gzip")],
+        "",
+    );
+    let mut stream = TcpStream::connect(server.address).expect("a server");
+    stream.set_read_timeout(Some(SOON)).expect("a time");
+    stream.write_all(&asked).expect("sent");
+    let mut packed = Vec::new();
+    stream.read_to_end(&mut packed).expect("an answer");
+    assert!(packed.len() < plain.head.len() + plain.body.len());
+    let packed = String::from_utf8_lossy(&packed);
+    let head = packed.split("\r\n\r\n").next().unwrap_or_default();
+    assert!(head.contains("content-encoding: gzip"), "{head}");
+    let other = head.lines().find_map(|line| line.strip_prefix("etag: "));
+    let other = other.expect("a tag").to_owned();
+    assert_ne!(tag, other, "one strong tag for two forms");
+    for known in [&tag, &other] {
+        let reply = server.ask("GET", path, &[("If-None-Match", known)], "");
+        assert!(reply.status == 304 && reply.body.is_empty(), "{reply:?}");
+        assert_eq!(reply.header("etag"), Some(known.as_str()));
+    }
+    assert_eq!(
+        server
+            .ask("GET", path, &[("If-None-Match", "\"x\"")], "")
+            .status,
+        200
+    );
+    let name = server.start_run(LONG);
+    let mut stream = TcpStream::connect(server.address).expect("a server");
+    stream.set_read_timeout(Some(SOON)).expect("a time");
+    let path = format!("/api/v1/runs/{name}/events");
+    let headers = [("Accept-Encoding", "gzip")];
+    let asked = request(server.address, "GET", &path, &headers, "");
+    stream.write_all(&asked).expect("sent");
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+    let is_encoding = |line: &String| line.to_lowercase().starts_with("content-encoding");
+    assert!(!head.iter().any(is_encoding), "{head:?}");
+    assert!(lines.any(|line| line.starts_with("data: {")));
 }

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{Html, IntoResponse, Response};
 use maud::Markup;
 use serde::Serialize;
@@ -80,23 +81,36 @@ pub(super) fn cancel(
     }
 }
 
-/// JSON body of an error answer.
+/// JSON body of an error answer (problem details, RFC 9457).
 #[derive(Serialize)]
-struct Problem<'a> {
+pub(super) struct Problem<'a> {
+    /// `about:blank`: the status says what kind of problem it is.
+    r#type: &'static str,
+    title: &'static str,
     status: u16,
-    what: &'a str,
+    detail: &'a str,
+    /// An extension: the wrong field of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<&'static str>,
+    field: Option<&'a str>,
+}
+
+impl<'a> Problem<'a> {
+    /// Describes an error. `field` names the wrong field of the request.
+    pub(super) fn new(status: StatusCode, detail: &'a str, field: Option<&'a str>) -> Self {
+        Self {
+            r#type: "about:blank",
+            title: status.canonical_reason().unwrap_or_default(),
+            status: status.as_u16(),
+            detail,
+            field,
+        }
+    }
 }
 
 /// Builds an error answer for API clients. `field` names the wrong field of the request.
-pub(super) fn problem_of(status: StatusCode, what: &str, field: Option<&'static str>) -> Response {
-    let body = Problem {
-        status: status.as_u16(),
-        what,
-        field,
-    };
-    (status, Json(body)).into_response()
+pub(super) fn problem_of(status: StatusCode, what: &str, field: Option<&str>) -> Response {
+    let kind = [(CONTENT_TYPE, "application/problem+json")];
+    (status, kind, Json(Problem::new(status, what, field))).into_response()
 }
 
 /// Starts the run of a request and logs the start. Counts each attempt against the limit of starts per minute.

@@ -1,25 +1,29 @@
-//! The API under `/api/v1`, and metrics for a monitoring system. [`super::openapi`] describes the API; tests check the two against each other.
+//! The API under `/api/v1`. [`super::openapi`] describes it; tests check the two against each other.
 
 use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequest, Path, Query, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{FromRequest, Path, Query, RawQuery, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::task::block_in_place;
 
-use crate::report::metrics::Exposition;
+use crate::outside;
 
 use super::answers::{self, absent, check_search, of_run, problem_of, status_of, take};
 use super::app::App;
+use super::caching::compressed;
+use super::documents::download;
 use super::guard::Asker;
 use super::queue::Declined;
 use super::request::{Extent, Fields, Refusal};
-use super::state::{Stage, State as RunState};
-use super::{events, openapi};
+use super::site::Site;
+use super::state::State as RunState;
+use super::{caching, events, metrics, openapi};
 
 /// Maximum number of runs in an answer.
 const MOST: usize = 200;
@@ -34,7 +38,10 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/runs/{name}", get(state))
         .route("/runs/{name}/events", get(events::follow::<true>))
         .route("/runs/{name}/cancel", post(cancel))
-        .route("/runs/{name}/record", get(record))
+        .route("/runs/{name}/record", compressed(get(record)))
+        .route("/runs/{name}/{file}", compressed(get(download::<true>)))
+        .route("/health", get(metrics::health))
+        .route("/metrics", get(metrics::measures))
 }
 
 async fn describe() -> Response {
@@ -42,8 +49,9 @@ async fn describe() -> Response {
     (kind, openapi::DOCUMENT).into_response()
 }
 
+/// What a site allows.
 #[derive(Serialize)]
-struct SiteAnswer<'a> {
+pub(super) struct SiteAnswer<'a> {
     version: &'static str,
     groups: Vec<&'a String>,
     patterns: &'a [String],
@@ -55,20 +63,25 @@ struct SiteAnswer<'a> {
     most_rate_bits_per_s: Option<u64>,
 }
 
+impl<'a> SiteAnswer<'a> {
+    /// Describes what a site allows.
+    pub(super) fn of(site: &'a Site) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            groups: site.groups.keys().collect(),
+            patterns: &site.allow.patterns,
+            profiles: &site.allow.profiles,
+            most_phases: site.allow.phases,
+            free_hosts: site.allow.free_hosts,
+            most_time_ms: site.limits.time_ns / 1_000_000,
+            most_duration_ms: site.limits.duration_ns / 1_000_000,
+            most_rate_bits_per_s: site.limits.rate_bits_per_s,
+        }
+    }
+}
+
 async fn site(State(app): State<Arc<App>>) -> Response {
-    let site = &app.queue.site;
-    let answer = SiteAnswer {
-        version: env!("CARGO_PKG_VERSION"),
-        groups: site.groups.keys().collect(),
-        patterns: &site.allow.patterns,
-        profiles: &site.allow.profiles,
-        most_phases: site.allow.phases,
-        free_hosts: site.allow.free_hosts,
-        most_time_ms: site.limits.time_ns / 1_000_000,
-        most_duration_ms: site.limits.duration_ns / 1_000_000,
-        most_rate_bits_per_s: site.limits.rate_bits_per_s,
-    };
-    Json(answer).into_response()
+    Json(SiteAnswer::of(&app.queue.site)).into_response()
 }
 
 #[derive(Serialize)]
@@ -95,10 +108,40 @@ impl FromRequest<Arc<App>> for Body {
     type Rejection = Response;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
-        let body = Json::<Fields>::from_request(request, app).await;
-        body.map(|Json(fields)| Self(fields))
-            .map_err(|why| problem_of(why.status(), &why.body_text(), None))
+        let body = Json::<Value>::from_request(request, app).await;
+        let Json(body) = body.map_err(|why| {
+            let what = match &why {
+                JsonRejection::MissingJsonContentType(_) => {
+                    "the body must be JSON (Content-Type: application/json)"
+                }
+                JsonRejection::BytesRejection(_) => "the body is too large or incomplete",
+                _ => "the body is not JSON",
+            };
+            problem_of(why.status(), what, None)
+        })?;
+        fields_of(body).map(Self).map_err(|(what, field)| {
+            let field = field.as_deref().map(outside::clean);
+            problem_of(StatusCode::UNPROCESSABLE_ENTITY, what, field.as_deref())
+        })
     }
+}
+
+/// Reads the fields of a body. The error is a sentence, and the name of the wrong field.
+fn fields_of(body: Value) -> Result<Fields, (&'static str, Option<String>)> {
+    let Value::Object(given) = &body else {
+        return Err(("the body must be an object with fields", None));
+    };
+    let known = serde_json::to_value(Fields::default()).unwrap_or_default();
+    for (name, value) in given {
+        let what = match known.get(name) {
+            None => "there is no such field",
+            Some(Value::String(_)) if !value.is_string() => "must be text",
+            Some(Value::Null) if !value.is_null() && !value.is_u64() => "must be a whole number",
+            Some(_) => continue,
+        };
+        return Err((what, Some(name.clone())));
+    }
+    serde_json::from_value(body).map_err(|_| ("the fields cannot be read", None))
 }
 
 async fn offer(State(app): State<Arc<App>>, Body(fields): Body) -> Response {
@@ -131,11 +174,16 @@ struct ListAnswer {
 
 async fn list(
     State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
     search: Result<Query<Search>, QueryRejection>,
 ) -> Response {
     let search = match search {
         Ok(Query(search)) => search,
-        Err(rejection) => return problem_of(rejection.status(), &rejection.body_text(), None),
+        Err(rejection) => {
+            let what = "the query has an unknown key, a key twice, or a value that is no number";
+            let field = query.as_deref().and_then(wrong_key);
+            return problem_of(rejection.status(), what, field);
+        }
     };
     let refuse = |field, what: String| declined(&Declined::Refused(Refusal::of(field, what)));
     if let Err(what) = check_search(&search.q) {
@@ -147,6 +195,16 @@ async fn list(
     }
     let (runs, more) = block_in_place(|| app.queue.find(&search.q, most));
     Json(ListAnswer { runs, more }).into_response()
+}
+
+/// Key of the first pair of a query that cannot be read.
+fn wrong_key(query: &str) -> Option<&str> {
+    let is_wrong = |pair: &&str| {
+        let uri = format!("/?{pair}").parse::<Uri>();
+        uri.is_ok_and(|uri| Query::<Search>::try_from_uri(&uri).is_err())
+    };
+    let pair = query.split('&').find(is_wrong)?;
+    pair.split('=').next()
 }
 
 async fn start(
@@ -191,7 +249,11 @@ async fn cancel(
     })
 }
 
-async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+async fn record(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
     let _turn = app.heavy.acquire().await;
     of_run(&app, true, &name, |name, _| {
         let Some(text) = app.queue.run_store.record_text(&name) else {
@@ -201,8 +263,16 @@ async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
                 None,
             );
         };
+        let tag = caching::tag_of(&text);
+        if let Some(answer) = caching::unchanged(&headers, &tag) {
+            return answer;
+        }
         match app.sending.body(text) {
-            Some(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+            Some(body) => {
+                let kind = "application/json".to_owned();
+                let head = [(header::CONTENT_TYPE, kind), (header::ETAG, tag)];
+                (head, body).into_response()
+            }
             None => {
                 let what = "the server is busy with other records: try again in a moment";
                 problem_of(StatusCode::SERVICE_UNAVAILABLE, what, None)
@@ -211,27 +281,48 @@ async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
     })
 }
 
-/// Metrics for a monitoring system, in OpenMetrics: numbers of waiting and running runs, their throughput, and the exit code of the latest run.
-pub(super) fn metrics(app: &App) -> String {
-    let under_way = app.queue.under_way();
-    let (latest, _) = app.queue.find("", 1);
-    let of = |run: &RunState| vec![("run", run.name.clone())];
-    let mut out = Exposition::default();
-    let runs = [("queued", Stage::Queued), ("running", Stage::Running)];
-    let runs = runs.map(|(word, stage)| {
-        let count = under_way.iter().filter(|run| run.state == stage).count();
-        (vec![("state", word.to_owned())], count as f64)
-    });
-    out.gauges("pipebench_runs", "Number of queued and running runs.", runs);
-    let rates = under_way.iter().filter_map(|run| {
-        let received = run.live.as_ref()?.received_bits_per_s.iter().copied();
-        Some((of(run), crate::units::sum(received) as f64))
-    });
-    let help = "Rate that all nodes of a run received in the last second.";
-    out.gauges("pipebench_received_bits_per_second", help, rates);
-    let code = |run: &RunState| Some((of(run), f64::from(run.exit_code?)));
-    let help = "Exit code of the latest run, if it has ended.";
-    let codes = latest.iter().filter_map(code);
-    out.gauges("pipebench_latest_exit_code", help, codes);
-    out.finish()
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Symptom: the answer to a wrong field was a text of the parser, and did not name the field.
+    #[test]
+    fn a_body_that_cannot_be_read_is_refused_by_its_field_and_in_plain_words() {
+        let refused = |body: Value| {
+            let (what, field) = fields_of(body).unwrap_err();
+            (what, field.unwrap_or_default())
+        };
+        let of = |what, field: &str| (what, field.to_owned());
+        assert_eq!(refused(json!({"group": 7})), of("must be text", "group"));
+        assert_eq!(
+            refused(json!({"phases": "2"})),
+            of("must be a whole number", "phases")
+        );
+        assert_eq!(
+            refused(json!({"phases": -2})),
+            of("must be a whole number", "phases")
+        );
+        assert_eq!(
+            refused(json!({"by": "anna", "x": 1})),
+            of("there is no such field", "x")
+        );
+        assert_eq!(
+            refused(json!([])),
+            of("the body must be an object with fields", "")
+        );
+        let fields = fields_of(json!({"group": "rack 7", "phases": null, "by": "anna"})).unwrap();
+        assert_eq!(
+            (fields.group.as_str(), fields.by.as_str()),
+            ("rack 7", "anna")
+        );
+    }
+
+    #[test]
+    fn a_query_that_cannot_be_read_is_refused_by_its_key() {
+        assert_eq!(wrong_key("q=a&most=x"), Some("most"));
+        assert_eq!(wrong_key("q=a&least=1&most=2"), Some("least"));
+        assert_eq!(wrong_key("q=a&q=b"), None);
+    }
 }

@@ -11,12 +11,13 @@ use axum::http::{HeaderValue, Method, Request, Response, Uri};
 use tower::ServiceExt;
 
 use super::app::{App, MOST_HEAVY};
-use super::guard::{Guard, RemoteUser, TokenError};
+use super::guard::{Guard, RemoteUser};
 use super::queue::Queue;
 use super::routes::routes;
 use super::run_store::FolderError;
 use super::sending::Sending;
 use super::site::Site;
+use super::token::TokenError;
 use super::tools::Tools;
 
 /// Maximum number of bytes read of a body. The routes allow less.
@@ -105,6 +106,7 @@ fn request_of(variables: &Variables<'_>, input: impl Read) -> Result<Request<Bod
         ("content-type", "CONTENT_TYPE"),
         ("host", "HTTP_HOST"),
         ("cookie", "HTTP_COOKIE"),
+        ("if-none-match", "HTTP_IF_NONE_MATCH"),
         ("origin", "HTTP_ORIGIN"),
         ("authorization", "HTTP_AUTHORIZATION"),
         ("sec-fetch-site", "HTTP_SEC_FETCH_SITE"),

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use super::guard;
 use super::queue;
 use super::request::Fields;
 use super::run_store::RunStore;
 use super::site::{Site, SiteError};
+use super::token;
 use super::tools::Tools;
 
 /// Pattern and profile that suit any hosts: a request with them that is refused has wrong hosts or options.
@@ -22,7 +22,7 @@ const TIMES: [&str; 2] = ["", "1s"];
 pub(crate) fn check(site: &Site, path: &Path, tools: &Tools) -> Result<(), SiteError> {
     let wrong = |key: &str, what: String| SiteError::of_key(path, key, what);
     RunStore::check(&site.results).map_err(|error| wrong("results", error.to_string()))?;
-    guard::check(site).map_err(|error| wrong("token-file", error.to_string()))?;
+    token::check(site).map_err(|error| wrong("token-file", error.to_string()))?;
     let mut wide = site.clone();
     wide.allow.patterns.insert(0, PATTERN.to_owned());
     wide.allow.profiles.insert(0, PROFILE.to_owned());

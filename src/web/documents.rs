@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tokio::task::block_in_place;
@@ -17,30 +17,38 @@ use crate::store::runs::RECORD;
 use super::answers::{MOST_LISTED, absent, problem, shown};
 use super::app::App;
 use super::guard::Asker;
-use super::pages;
 use super::run_store::RunName;
 use super::state::State as RunState;
+use super::{caching, pages};
 
 /// Content security policy of a report, which has inline styles and no scripts.
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
-/// Sends a file made from a run's record. Status 404 without such a run or file, 503 when too many documents are being made or sent.
-pub(super) async fn download(
+
+/// Sends a file made from a run's record, to an API client or to a page. Status 404 without such a run, file or record, 503 when too many documents are
+/// being made or sent.
+pub(super) async fn download<const IS_API: bool>(
     State(app): State<Arc<App>>,
     Path((name, file)): Path<(String, String)>,
+    headers: HeaderMap,
 ) -> Response {
     let Ok(_turn) = app.heavy.try_acquire() else {
-        return busy(&app);
+        return busy(&app, IS_API);
     };
     block_in_place(|| {
         let run = name.parse().ok();
         let made = run.and_then(|run: RunName| document(&app, &run, &file));
         let Some((kind, text, is_shown)) = made else {
-            return absent(&app, false);
+            return absent(&app, IS_API);
         };
+        let tag = caching::tag_of(&text);
+        if let Some(answer) = caching::unchanged(&headers, &tag) {
+            return answer;
+        }
         let Some(body) = app.sending.body(text) else {
-            return busy(&app);
+            return busy(&app, IS_API);
         };
-        let mut answer = ([(header::CONTENT_TYPE, kind)], body).into_response();
+        let head = [(header::CONTENT_TYPE, kind.to_owned()), (header::ETAG, tag)];
+        let mut answer = (head, body).into_response();
         let headers = answer.headers_mut();
         let policy = HeaderValue::from_static(REPORT_POLICY);
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
@@ -53,9 +61,9 @@ pub(super) async fn download(
 }
 
 /// Builds the answer with status 503. Records are large, so only a few are read at the same time.
-fn busy(app: &App) -> Response {
+fn busy(app: &App, is_api: bool) -> Response {
     let what = "the server is busy with other documents: try again in a moment";
-    let page = problem(app, false, StatusCode::SERVICE_UNAVAILABLE, what);
+    let page = problem(app, is_api, StatusCode::SERVICE_UNAVAILABLE, what);
     ([(header::RETRY_AFTER, "2")], page).into_response()
 }
 
@@ -92,7 +100,7 @@ pub(super) async fn compare(
     Query(pair): Query<Pair>,
 ) -> Response {
     let Ok(_turn) = app.heavy.try_acquire() else {
-        return busy(&app);
+        return busy(&app, false);
     };
     block_in_place(|| {
         let record = |name: &str| {

@@ -3,25 +3,21 @@
 //!
 //! The only state in memory is counters. A session is signed with the token, so a restarted server and a CGI program accept it too.
 
-use std::io::Write;
 use std::net::IpAddr;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use axum::http::{HeaderMap, Method, header};
 use cookie::Cookie;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::store::bounded;
-
 use super::logouts::Logouts;
 use super::rate_limit::RateLimit;
 use super::run_store::RunName;
 use super::site::Site;
+use super::token::{self, KEY, TokenError};
 
-/// File names in the folder of runs.
-const KEY: &str = ".session-key";
+/// File of ended sessions in the folder of runs.
 const LOGOUTS: &str = ".logouts";
 /// Name of the cookie.
 const COOKIE: &str = "pipebench";
@@ -34,20 +30,6 @@ const GUESSES: u32 = 10;
 
 /// Address that stands for requests without one.
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-
-/// Reason why the token cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TokenError {
-    /// The file cannot be read or created.
-    #[error("token file {}: {}", .0.display(), crate::sys::why(.1))]
-    File(PathBuf, std::io::Error),
-    /// Other users have access to the file.
-    #[error("token file {}: other users have access to it (chmod 600)", .0.display())]
-    Open(PathBuf),
-    /// The token is too short to be safe against guessing.
-    #[error("token file {}: the token is too short (at least 16 characters)", .0.display())]
-    Short(PathBuf),
-}
 
 /// Sender of a request.
 #[derive(Debug, Clone, Default)]
@@ -86,7 +68,8 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Reads the site's token, or creates it. `open` is true if other machines can reach the server. `random` returns the digits of a new token.
+    /// Reads the site's token, or creates it. `open` is true if other machines can reach the server. `random` returns the digits of a new token. If the
+    /// site's file has settings for a proxy, reading needs the token.
     /// Attempts are counted in files of `folder`, or in memory without one.
     pub(super) fn new(
         site: &Site,
@@ -94,16 +77,18 @@ impl Guard {
         folder: Option<&Path>,
         random: fn() -> String,
     ) -> Result<Self, TokenError> {
-        let token = token(&site.token_file, random)?;
-        let key = self::token(&site.results.join(KEY), random)?;
+        let token = token::of(&site.token_file, random)?;
+        let key = token::of(&site.results.join(KEY), random)?;
         let file = |name: &str| folder.map(|folder| folder.join(name));
+        // A proxy can forward a request of any client without a trace of it.
+        let is_proxied = site.tls || !site.base.is_empty() || !site.proxies.is_empty();
         Ok(Self {
             key: Hmac::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length"),
             token,
             logouts: Logouts(site.results.join(LOGOUTS)),
             names: site.names.iter().map(|name| name.to_lowercase()).collect(),
             proxies: site.proxies.clone(),
-            private: site.private || open && !site.public_reading,
+            private: site.private || (open || is_proxied) && !site.public_reading,
             public: site.public_reading,
             tls: site.tls,
             guesses: RateLimit::new(GUESSES, file(".guesses")),
@@ -141,7 +126,7 @@ impl Guard {
         let is_here = name.eq_ignore_ascii_case("localhost")
             || address.is_ok_and(|address| address.is_loopback());
         let peer = peer.map(|address| address.to_canonical());
-        let is_direct = peer.is_none_or(|peer| peer.is_loopback() && !self.is_proxy(peer))
+        let is_direct = peer.is_none_or(|peer| peer.is_loopback())
             && near == Near::OwnUser
             && !headers.keys().any(|name| is_of_proxy(name.as_str()));
         let is_near = is_here && is_direct;
@@ -386,55 +371,6 @@ fn bytes_of(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// Creates a file with a new token that only the owner can read. The file appears complete or not at all.
-fn made(path: &Path, random: fn() -> String) -> std::io::Result<()> {
-    let other = path.with_file_name(format!(".token-{}", random()));
-    let written = std::fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&other)
-        .and_then(|mut file| file.write_all(format!("{}\n", random()).as_bytes()))
-        .and_then(|()| std::fs::hard_link(&other, path));
-    let (Ok(()) | Err(_)) = std::fs::remove_file(&other);
-    written
-}
-
-/// Refuses existing files that [`Guard::new`] refuses. Creates nothing.
-pub(super) fn check(site: &Site) -> Result<(), TokenError> {
-    let paths = [site.token_file.clone(), site.results.join(KEY)];
-    let mut existing = paths.iter().filter(|path| path.exists());
-    existing.try_for_each(|path| stored(path).map(drop))
-}
-
-/// Reads the token, or creates one that only the owner can read.
-fn token(path: &Path, random: fn() -> String) -> Result<String, TokenError> {
-    // Another process can be first.
-    if !path.exists()
-        && let Err(error) = made(path, random)
-        && error.kind() != std::io::ErrorKind::AlreadyExists
-    {
-        return Err(TokenError::File(path.to_owned(), error));
-    }
-    stored(path)
-}
-
-/// Reads a token that only the owner can read.
-fn stored(path: &Path) -> Result<String, TokenError> {
-    const LEAST: usize = 16;
-    let fail = |error| TokenError::File(path.to_owned(), error);
-    let mode = std::fs::metadata(path).map_err(fail)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(TokenError::Open(path.to_owned()));
-    }
-    let text = bounded::given(path, bounded::TEXT_BYTES).map_err(fail)?;
-    let token = text.trim();
-    if token.len() < LEAST {
-        return Err(TokenError::Short(path.to_owned()));
-    }
-    Ok(token.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
@@ -456,7 +392,7 @@ mod tests {
 
     #[test]
     fn whoever_comes_by_a_proxy_is_not_near() {
-        let (_folder, guard) = guard(&["127.0.0.9"]);
+        let (_folder, guard) = guard(&[]);
         let may = |peer: &str, headers: &[(&'static str, &'static str)]| {
             let pairs = headers.iter().map(|(name, value)| {
                 let name = axum::http::HeaderName::from_static(name);
@@ -467,7 +403,6 @@ mod tests {
         let here = ("host", "localhost:8080");
         assert!(may("127.0.0.1", &[here]) && may("::1", &[("host", "[::1]:8080")]));
         assert!(!may("10.0.0.1", &[here]) && !may("127.0.0.1", &[("host", "bench")]));
-        assert!(!may("127.0.0.9", &[here]), "a proxy that says nothing");
         for name in [
             "x-forwarded-for",
             "x-forwarded-host",
@@ -486,6 +421,43 @@ mod tests {
         let peer = Some(HERE);
         assert!(guard.may_read(&headers, peer, Near::OwnUser));
         assert!(!guard.may_read(&headers, peer, Near::OtherUser));
+    }
+
+    /// Symptom: with `proxy_pass` alone, nginx sends a local Host and no address of its client, and everyone could read.
+    #[test]
+    fn a_site_that_is_set_up_for_a_proxy_wants_the_token_from_every_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = Site {
+            token_file: folder.path().join("token"),
+            results: folder.path().to_owned(),
+            ..site()
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert("host", HeaderValue::from_static("127.0.0.1:8080"));
+        let may_read = |site: Site| {
+            let guard = Guard::new(&site, false, None, || "x".repeat(32)).unwrap();
+            guard.may_read(&headers, Some(HERE), Near::OwnUser)
+        };
+        assert!(may_read(own.clone()));
+        let (base, proxies) = ("/bench".to_owned(), vec![HERE]);
+        assert!(!may_read(Site {
+            tls: true,
+            ..own.clone()
+        }));
+        assert!(!may_read(Site {
+            base,
+            ..own.clone()
+        }));
+        assert!(!may_read(Site {
+            proxies,
+            ..own.clone()
+        }));
+        let (tls, public_reading) = (true, true);
+        assert!(may_read(Site {
+            tls,
+            public_reading,
+            ..own
+        }));
     }
 
     #[test]
@@ -550,24 +522,6 @@ mod tests {
         assert_eq!(run(&ticket.replace(".5000.", ".6000."), 6_000), None);
         assert_eq!(run("", 0), None);
         assert_eq!(run(&guard.ticket("../token", 5_000), 5_000), None);
-    }
-
-    #[test]
-    fn a_token_is_made_once_for_its_owner_alone_and_nothing_stays_beside_it() {
-        let (folder, _guard) = guard(&[]);
-        let path = folder.path().join("token");
-        let made = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(made, format!("{}\n", "x".repeat(32)));
-        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(token(&path, || "y".repeat(32)).unwrap(), "x".repeat(32));
-        let mut names: Vec<_> = std::fs::read_dir(folder.path())
-            .unwrap()
-            .flatten()
-            .map(|entry| entry.file_name())
-            .collect();
-        names.sort();
-        assert_eq!(names, [KEY, "token"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod answers;
 mod api;
 mod app;
+mod caching;
 mod cgi;
 mod check;
 mod connections;
@@ -15,6 +16,7 @@ mod event_hub;
 mod events;
 mod guard;
 mod logouts;
+mod metrics;
 mod openapi;
 mod pages;
 mod queue;
@@ -27,6 +29,7 @@ mod sending;
 mod server;
 mod site;
 mod state;
+mod token;
 mod tools;
 
 pub(crate) use cgi::{CgiError, answer};

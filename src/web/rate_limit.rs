@@ -86,6 +86,11 @@ fn kept(path: &Path, act: impl FnOnce(&mut Counts) -> bool) -> io::Result<bool> 
     Ok(answer)
 }
 
+/// Time until the next minute, when a client can try again, in seconds.
+pub(super) fn wait_s(now_ms: u64) -> u64 {
+    (MINUTE_MS - now_ms % MINUTE_MS).div_ceil(1000)
+}
+
 /// Key of a client. An IPv6 client owns a whole /64 network, so the key has only the first 64 bits.
 pub(super) fn key(from: IpAddr) -> String {
     match from {
@@ -121,6 +126,20 @@ mod tests {
         // Another process continues with the file. Content that cannot be parsed counts as empty.
         std::fs::write(&path, "x").unwrap();
         expect_counts(&RateLimit::new(2, Some(path)));
+    }
+
+    /// Symptom: a client that was refused did not learn when to try again.
+    #[test]
+    fn a_refused_client_can_try_again_after_the_time_that_it_is_given() {
+        assert_eq!(
+            [wait_s(0), wait_s(500), wait_s(59_001), wait_s(60_000)],
+            [60, 60, 1, 60]
+        );
+        let rate_limit = RateLimit::new(1, None);
+        let from = "10.0.0.1".parse().unwrap();
+        let now_ms = 75_250;
+        assert!(rate_limit.count(from, now_ms) && !rate_limit.count(from, now_ms));
+        assert!(rate_limit.count(from, now_ms + 1000 * wait_s(now_ms)));
     }
 
     #[test]

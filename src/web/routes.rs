@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{
     ConnectInfo, DefaultBodyLimit, Form, FromRequest, Path, Query, Request, State,
 };
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
@@ -14,19 +14,18 @@ use axum::{Extension, Router};
 use serde::Deserialize;
 use tokio::task::block_in_place;
 
-use crate::report::format::Format;
-
 use super::answers::{
     self, MOST_LISTED, absent, check_search, of_run, problem, show, shown, status_of, take, tell,
 };
 use super::app::App;
+use super::caching::compressed;
 use super::documents::{compare, download};
 use super::guard::{Asker, Near, RemoteUser, TooMany, is_reading};
 use super::queue::Declined;
 use super::request::{Fields, Refusal};
 use super::run_store::RunName;
 use super::state::State as RunState;
-use super::{api, events, pages};
+use super::{api, caching, events, metrics, pages, rate_limit};
 
 /// Maximum number of bytes of a request's body.
 const MOST_BODY: usize = 16 * 1024;
@@ -47,13 +46,13 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route("/runs/{name}", get(run))
         .route("/runs/{name}/cancel", post(cancel))
         .route("/runs/{name}/events", get(events::follow::<false>))
-        .route("/runs/{name}/{file}", get(download))
+        .route("/runs/{name}/{file}", compressed(get(download::<false>)))
         .route("/compare", get(compare))
         .route("/login", get(login).post(log_in))
         .route("/logout", post(log_out))
-        .route("/assets/{file}", get(asset))
-        .route("/health", get(|| async { "ok\n" }))
-        .route("/metrics", get(measures))
+        .route("/assets/{file}", compressed(get(asset)))
+        .route("/health", get(metrics::health))
+        .route("/metrics", get(metrics::measures))
         .nest("/api/v1", api::routes())
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
@@ -84,9 +83,26 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         }
         Err((status, what)) => problem(&app, is_api, status, what),
     };
-    if answer.status() == StatusCode::UNAUTHORIZED {
-        let ask = HeaderValue::from_static("Bearer realm=\"pipebench\"");
-        answer.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    if answer.status().is_client_error()
+        && kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"))
+    {
+        // An extractor answers with words of its parser.
+        let status = answer.status();
+        answer = problem(&app, is_api, status, "the request cannot be read");
+    }
+    match answer.status() {
+        StatusCode::UNAUTHORIZED => {
+            let ask = HeaderValue::from_static("Bearer realm=\"pipebench\"");
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
+        }
+        StatusCode::TOO_MANY_REQUESTS => {
+            let wait = rate_limit::wait_s(app.queue.now_ms());
+            answer
+                .headers_mut()
+                .insert(header::RETRY_AFTER, wait.into());
+        }
+        _ => {}
     }
     for (name, value) in [
         ("content-security-policy", PAGE_POLICY),
@@ -134,7 +150,8 @@ fn decide(
         asker.is_known = true;
     }
     let path = request.uri().path();
-    let is_open = path == "/login" || path == "/health" || path.starts_with("/assets/");
+    let is_open =
+        matches!(path, "/login" | "/health" | "/api/v1/health") || path.starts_with("/assets/");
     let is_read = is_reading(request.method());
     if path.starts_with("/api/") && !is_read && asker.is_known && !asker.has_token {
         // A browser sends sessions and passwords unasked, even for foreign pages. Only a program sends the token.
@@ -211,7 +228,7 @@ impl FromRequest<Arc<App>> for Own {
         let asker = request.extensions().get::<Asker>().cloned();
         let headers = request.headers().clone();
         let form = Form::<Marked>::from_request(request, app).await;
-        let Form(form) = form.map_err(|why| problem(app, false, why.status(), &why.body_text()))?;
+        let Form(form) = form.map_err(IntoResponse::into_response)?;
         asker
             .filter(|asker| app.guard.is_own_form(asker, &form.mark, &headers))
             .map(|asker| Self(asker, form))
@@ -376,21 +393,19 @@ async fn log_out(State(app): State<Arc<App>>, Own(asker, _): Own) -> Response {
     ([(header::SET_COOKIE, cookie)], to).into_response()
 }
 
-async fn asset(State(app): State<Arc<App>>, Path(file): Path<String>) -> Response {
-    match pages::asset(&file) {
-        Some((kind, text)) => {
-            let headers = [
-                (header::CONTENT_TYPE, kind),
-                (header::CACHE_CONTROL, "no-cache"),
-            ];
-            (headers, text).into_response()
-        }
-        None => absent(&app, false),
-    }
-}
-
-async fn measures(State(app): State<Arc<App>>) -> Response {
-    let text = block_in_place(|| api::metrics(&app));
-    let kind = Format::Openmetrics.row().media_type;
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+async fn asset(
+    State(app): State<Arc<App>>,
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let Some((kind, text)) = pages::asset(&file) else {
+        return absent(&app, false);
+    };
+    let tag = caching::tag_of(text);
+    let answer = caching::unchanged(&headers, &tag);
+    let answer = answer.unwrap_or_else(|| {
+        let head = [(header::CONTENT_TYPE, kind), (header::ETAG, tag.as_str())];
+        (head, text).into_response()
+    });
+    ([(header::CACHE_CONTROL, "no-cache")], answer).into_response()
 }

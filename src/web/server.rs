@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderValue, Request, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Request, StatusCode, Uri, Version, header};
 use axum::response::Response;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -29,12 +29,13 @@ use crate::sys::{clock, peers, process};
 use super::app::{App, MOST_HEAVY};
 use super::connections::{Connections, Place};
 use super::event_hub::EventHub;
-use super::guard::{Guard, Near, TokenError};
+use super::guard::{Guard, Near};
 use super::queue::Queue;
 use super::routes::routes;
 use super::run_store::FolderError;
 use super::sending::Sending;
 use super::site::Site;
+use super::token::TokenError;
 use super::tools::Tools;
 
 /// Maximum number of connections at the same time.
@@ -244,13 +245,10 @@ async fn attend(
     let own = stream.local_addr().ok().filter(|_| is_here);
     // The kernel's connection table is a file that can be long, so reading it blocks.
     let user = own.and_then(|own| block_in_place(|| peers::user_of(own, from)));
-    let near = match user == Some(process::own_user()) {
-        true => Near::OwnUser,
-        false => Near::OtherUser,
-    };
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(|body| Awaited::of(body, &idle));
         request.extensions_mut().insert(ConnectInfo(from));
+        let near = near_of(user, request.version());
         request.extensions_mut().insert(near);
         // The absolute form of a URI names the host and overrides the header (RFC 9112, 3.2.2).
         let authority = request.uri().authority();
@@ -278,6 +276,15 @@ async fn attend(
     let (Ok(()) | Err(_)) = connection.await;
 }
 
+/// Sender of a request, by the user at the other end of the connection. Browsers and curl speak HTTP/1.1. Most versions of nginx speak HTTP/1.0 to a
+/// server unless they are configured otherwise.
+fn near_of(user: Option<u32>, version: Version) -> Near {
+    match user == Some(process::own_user()) && version == Version::HTTP_11 {
+        true => Near::OwnUser,
+        false => Near::OtherUser,
+    }
+}
+
 /// Path below the base. A path outside the base becomes one that no route has.
 fn within(base: &str, uri: &Uri) -> Uri {
     let whole = uri.path_and_query().map_or("/", |whole| whole.as_str());
@@ -293,6 +300,15 @@ fn within(base: &str, uri: &Uri) -> Uri {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Symptom: a proxy of the same user, as in a container, let everyone read.
+    #[test]
+    fn a_request_as_nginx_forwards_it_is_not_near_even_from_the_own_user() {
+        let own = Some(process::own_user());
+        assert_eq!(near_of(own, Version::HTTP_11), Near::OwnUser);
+        assert_eq!(near_of(own, Version::HTTP_10), Near::OtherUser);
+        assert_eq!(near_of(None, Version::HTTP_11), Near::OtherUser);
+    }
 
     #[test]
     fn what_is_asked_for_stands_behind_the_base() {
