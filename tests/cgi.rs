@@ -254,7 +254,10 @@ fn goes_through(mut server: Server) {
     let body = format!(
         "mark={mark}&group=here&phases=2&time=4s&profile=quick&pattern=all-to-all&hosts=&rate=&by=anna&note="
     );
-    let question = server.ask("POST", "/pipebench/confirm", &with, &body);
+    let path = format!("/pipebench/confirm?{body}");
+    let moved = server.ask("GET", &path, &with[..1], "");
+    let place = moved.header("location").expect("a place").to_owned();
+    let question = server.ask("GET", &place, &with[..1], "");
     assert!(
         question
             .body
@@ -438,23 +441,29 @@ fn a_user_that_the_web_server_knows_needs_no_token_where_the_site_trusts_it() {
     let site = Site::new(&SITE.replace("names =", "trust-remote-user = true\nnames ="));
     let page = by_hand(&site, &[get, user, far], "");
     assert!(page.status == 200 && page.body.contains("anna"), "{page:?}");
-    let mark = field(&page.body, "mark").to_owned();
-    let body = format!("mark={mark}&group=here&phases=2&time=1s");
     let confirm = ("PATH_INFO", "/confirm");
-    let asked = by_hand(&site, &[post, user, far, form, confirm], &body);
+    let values = ("QUERY_STRING", "group=here&phases=2&time=1s");
+    let moved = by_hand(&site, &[get, user, far, confirm, values], "");
+    let place = moved.header("location").expect("a place");
+    let (_, query) = place.split_once('?').expect("a query");
+    let values = ("QUERY_STRING", query);
+    let asked = by_hand(&site, &[get, user, far, confirm, values], "");
     assert!(asked.body.contains("Loads this machine"), "{asked:?}");
+    let mark = field(&asked.body, "mark").to_owned();
+    let body = format!("mark={mark}&group=here&phases=2&time=1s");
+    let start = ("PATH_INFO", "/start");
     // The site refuses a form without the mark, another user's mark and a page of another origin.
     // The API refuses too: there a browser must not act for a user.
     let status = |variables: &[(&str, &str)], body: &str| by_hand(&site, variables, body).status;
     assert_eq!(
         status(
-            &[post, user, far, form, confirm],
+            &[post, user, far, form, start],
             &body.replace("mark=", "x=")
         ),
         403
     );
     assert_eq!(
-        status(&[post, ("REMOTE_USER", "bert"), far, form, confirm], &body),
+        status(&[post, ("REMOTE_USER", "bert"), far, form, start], &body),
         403
     );
     assert_eq!(
@@ -464,7 +473,7 @@ fn a_user_that_the_web_server_knows_needs_no_token_where_the_site_trusts_it() {
                 user,
                 far,
                 form,
-                confirm,
+                start,
                 ("HTTP_ORIGIN", "http://evil.example")
             ],
             &body
@@ -478,7 +487,7 @@ fn a_user_that_the_web_server_knows_needs_no_token_where_the_site_trusts_it() {
         401
     );
     assert_eq!(
-        status(&[post, far, form, confirm], &body),
+        status(&[post, far, form, start], &body),
         303,
         "nobody is known without a user"
     );

@@ -323,10 +323,9 @@ fn a_browser_logs_in_is_asked_and_starts() {
     let with = [("Cookie", session.as_str()), form[0]];
     let page = server.ask("GET", "/", &with[..1], "");
     let mark = field(&page.body, "mark").to_owned();
-    let body = format!(
-        "mark={mark}&group=here&phases=2&time=1s&profile=quick&pattern=all-to-all&hosts=&rate=&by=&note="
-    );
-    let question = server.ask("POST", "/confirm", &with, &body);
+    let values = "group=here&phases=2&time=1s&test=quick+all-to-all&hosts=&rate=&by=&note=";
+    let body = format!("mark={mark}&{values}");
+    let (place_of_question, question) = server.question(&with[..1], values);
     assert!(
         question
             .body
@@ -334,12 +333,12 @@ fn a_browser_logs_in_is_asked_and_starts() {
         "{question:?}"
     );
     assert!(site.names().is_empty());
-    let refused = server.ask(
-        "POST",
-        "/confirm",
-        &with,
-        &body.replace("time=1s", "time=2h"),
+    // The rate of the site is a part of what is asked.
+    assert!(
+        question.body.contains("at most 200.0 Mbit/s per link"),
+        "{question:?}"
     );
+    let (_, refused) = server.question(&with[..1], &values.replace("time=1s", "time=2h"));
     assert!(
         refused.status == 422 && refused.body.contains("this site allows"),
         "{refused:?}"
@@ -381,10 +380,32 @@ fn a_browser_logs_in_is_asked_and_starts() {
     let again = server.ask("POST", "/start", &with, &once);
     assert_eq!(again.header("location"), Some(place.as_str()), "{again:?}");
     assert_eq!(site.names().len(), 1);
+    // Symptom: Back after Start asked to send a form again. The question has an address, and names its run now.
+    let back = server.ask("GET", &place_of_question, &with[..1], "");
+    assert!(
+        back.status == 200 && back.body.contains("This run was started"),
+        "{back:?}"
+    );
     let name = place.rsplit('/').next().expect("a name").to_owned();
     server.wait_for(&name, &["ended"]);
     let page = server.ask("GET", &place, &with[..1], "");
     assert!(page.body.contains("Open the report"), "{page:?}");
+    // Symptom: error pages offered "Log in" to a user who was logged in.
+    let nothing = server.ask("GET", "/nothing", &with[..1], "");
+    assert!(
+        nothing.status == 404 && nothing.body.contains("Log out"),
+        "{nothing:?}"
+    );
+    // Symptom: the search found no host of a run.
+    for (words, count) in [("local2", 1), ("local9", 0)] {
+        let found = server.get(&format!("/api/v1/runs?q={words}")).json();
+        assert_eq!(found["runs"].as_array().expect("runs").len(), count);
+        assert!(found["next"].is_null(), "{found}");
+    }
+    let before = server.get(&format!("/api/v1/runs?before={name}")).json();
+    assert_eq!(before["runs"].as_array().expect("runs").len(), 0);
+    let again = server.ask("GET", &format!("/?again={name}"), &with[..1], "");
+    assert!(again.body.contains("value=\"1s\""), "{again:?}");
     let out = server.ask("POST", "/logout", &with, &format!("mark={mark}"));
     assert!(
         out.header("set-cookie")
@@ -424,6 +445,8 @@ fn hostile_requests_get_their_status_and_change_nothing() {
         "/runs/pb-20261121-101500-abcdef/record.json",
         "/api/v1/nothing",
         "/compare?before=..%2ftoken&now=x",
+        "/compare?now=pb-20261121-101500-abcdef",
+        "/runs?before=..%2ftoken",
         "//etc/passwd",
     ] {
         assert_eq!(ask("GET", path, &[], ""), 404, "{path}");
@@ -494,6 +517,9 @@ fn hostile_requests_get_their_status_and_change_nothing() {
     );
     assert_eq!(ask("DELETE", "/api/v1/runs", &[token], ""), 405);
     assert_eq!(ask("POST", "/runs", &[token], ""), 405);
+    assert_eq!(ask("POST", "/confirm", &[token], ""), 405);
+    assert_eq!(ask("GET", "/confirm?group=here", &[], ""), 303);
+    assert_eq!(ask("GET", "/api/v1/runs?before=x", &[], ""), 422);
     // Without the token, with another one, from elsewhere, under another name.
     assert_eq!(ask("POST", "/api/v1/runs", &[kind], SHORT), 401);
     assert_eq!(

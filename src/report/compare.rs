@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::judge::names::{and_more, floor_text, name_of};
 use crate::plan::NodeSpec;
 use crate::record::{Culprit, FaultSheet, PortSheet, Record, VerdictWord};
+use crate::units::{parse_rate_bits, show_rate};
 
 use super::compared::{self, Measure};
 use super::{count, or_dash};
@@ -214,7 +215,8 @@ pub fn conditions(before: &Record, now: &Record) -> Vec<String> {
     let mut differ = Vec::new();
     let mut compare = |what: &str, of: &dyn Fn(&Record) -> String| {
         let (a, b) = (of(before), of(now));
-        if a != b {
+        // A condition that one of them does not know is no difference.
+        if a != b && !a.is_empty() && !b.is_empty() {
             differ.push(format!("{what} {a}, then {b}"));
         }
     };
@@ -232,7 +234,13 @@ pub fn conditions(before: &Record, now: &Record) -> Vec<String> {
     for name in BEAR {
         compare(name, &|record| {
             let own = record.options.iter().find(|(known, _)| known == name);
-            own.map_or_else(|| "unknown".to_owned(), |(_, value)| value.clone())
+            let value = own.map(|(_, value)| value.as_str());
+            match (name, value) {
+                ("rate", None) => "unlimited".to_owned(),
+                ("rate", Some(rate)) => parse_rate_bits(rate)
+                    .map_or_else(|_| rate.to_owned(), |rate| show_rate(rate as f64)),
+                (_, value) => value.unwrap_or("unknown").to_owned(),
+            }
         });
     }
     compare("number of nodes", &|record| {
@@ -436,6 +444,20 @@ mod tests {
         assert!(!has_caution(&now));
         now.plan.criteria.floor = 0.5;
         assert!(has_caution(&now));
+    }
+
+    /// Symptom: "MTU 65536, then " and "rate 200000000, then 100000000".
+    #[test]
+    fn no_condition_is_empty_or_without_a_unit() {
+        let text = include_str!("../../tests/golden/slow-receiver/record.json");
+        let before = json::read(text).unwrap();
+        let mut now = before.clone();
+        now.hosts.clear();
+        assert_eq!(conditions(&before, &now), [""; 0]);
+        let rate = |bits: &str| ("rate".to_owned(), bits.to_owned());
+        now.options.push(rate("200000000"));
+        let said = conditions(&before, &now);
+        assert_eq!(said, ["rate unlimited, then 200.0 Mbit/s"]);
     }
 
     /// Symptom: "the fault followed the host: n3 receive FAIL at Eth1/3 and at leaf1 Eth1/3", where only lldpd had been started between the runs.

@@ -1,11 +1,12 @@
 //! The list of runs: one row each, to find a particular run.
 
+use crate::plan::RunPlan;
 use crate::record::Record;
 use crate::units::{show_age, show_rate, show_utc};
 
 use super::figures::Figures;
 use super::status::aligned;
-use super::{count, directions};
+use super::{count, directions, fold};
 
 /// Column headings of the list.
 const HEAD: [&str; 7] = [
@@ -44,6 +45,22 @@ pub fn row(name: &str, record: &Record) -> Row {
         record.verdict.word.to_string(),
         weakest.unwrap_or_default(),
     ]
+}
+
+/// The nodes of a plan, folded: `n[1-16]`.
+pub(crate) fn hosts(plan: &RunPlan) -> String {
+    let labels: Vec<String> = plan.nodes.iter().map(|node| node.label.clone()).collect();
+    fold(&labels)
+}
+
+/// True if a folded list has a host of this name, with or without its domain. Ignores case.
+pub(crate) fn has_host(hosts: &str, name: &str) -> bool {
+    let is_it = |host: &str| {
+        let (own, rest) = host.split_at_checked(name.len()).unwrap_or_default();
+        own.eq_ignore_ascii_case(name) && (rest.is_empty() || rest.starts_with('.'))
+    };
+    let hosts = launcher::hosts::parse(hosts).unwrap_or_default();
+    !name.is_empty() && hosts.iter().any(|host| is_it(&host.name))
 }
 
 /// All rows below their headings, as an aligned text table.

@@ -1,9 +1,9 @@
 //! Helpers shared by pages and API: they accept a request, or build the answer that refuses it.
 
-use axum::Json;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{Html, IntoResponse, Response};
+use axum::{Extension, Json};
 use maud::Markup;
 use serde::Serialize;
 use tokio::task::block_in_place;
@@ -22,11 +22,26 @@ pub(super) const MOST_LISTED: usize = 50;
 const MOST_SEARCH: usize = 200;
 const MOST_WORDS: usize = 8;
 
-/// Builds an error answer: a page, or a JSON document for API clients.
-pub(super) fn problem(app: &App, is_api: bool, status: StatusCode, what: &str) -> Response {
+/// Builds an error answer: a page, which [`draw`] completes, or a JSON document for API clients.
+pub(super) fn problem(_: &App, is_api: bool, status: StatusCode, what: &str) -> Response {
     match is_api {
         true => problem_of(status, what, None),
-        false => show(status, pages::problem(app, status.as_u16(), what)),
+        false => {
+            let what = Unshown(what.to_owned());
+            (status, Extension(what), Html("")).into_response()
+        }
+    }
+}
+
+/// Text of an error page that is not drawn yet: the page shows who is logged in, so the layer that identifies senders draws it.
+#[derive(Clone)]
+struct Unshown(String);
+
+/// Draws the page of an answer that is an error page.
+pub(super) fn draw(app: &App, asker: &Asker, answer: &mut Response) {
+    if let Some(Unshown(what)) = answer.extensions_mut().remove() {
+        let page = pages::problem(app, asker, answer.status().as_u16(), &what);
+        *answer.body_mut() = page.into_string().into();
     }
 }
 

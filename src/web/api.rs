@@ -164,12 +164,16 @@ struct Search {
     #[serde(default)]
     q: String,
     most: Option<usize>,
+    /// Name of a run: the answer has runs before it.
+    before: Option<String>,
 }
 
 #[derive(Serialize)]
 struct ListAnswer {
     runs: Vec<RunState>,
     more: bool,
+    /// Value of `before` that continues the list.
+    next: Option<String>,
 }
 
 async fn list(
@@ -193,8 +197,12 @@ async fn list(
     if !(1..=MOST).contains(&most) {
         return refuse("most", format!("must be from 1 to {MOST}"));
     }
-    let (runs, more) = block_in_place(|| app.queue.find(&search.q, most));
-    Json(ListAnswer { runs, more }).into_response()
+    let Ok(before) = search.before.map(|name| name.parse()).transpose() else {
+        return refuse("before", "must be the name of a run".to_owned());
+    };
+    let (runs, more) = block_in_place(|| app.queue.find_before(before.as_ref(), &search.q, most));
+    let next = runs.last().filter(|_| more).map(|run| run.name.clone());
+    Json(ListAnswer { runs, more, next }).into_response()
 }
 
 /// Key of the first pair of a query that cannot be read.

@@ -27,3 +27,57 @@ pub(super) struct App {
 
 /// Maximum number of documents made at the same time.
 pub(super) const MOST_HEAVY: usize = 4;
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::{plan_of, test_of};
+    use crate::plan::{Bound, NodeSpec, RunPlan, Test};
+    use crate::units::SECOND_NS;
+    use crate::web::site::tests::site;
+    use crate::web::tools::Tools;
+
+    /// A plan of four nodes for eleven seconds. No group can run the mesh.
+    fn understand(words: &[String]) -> Result<RunPlan, String> {
+        if words.iter().any(|word| word == "--pattern=mesh") {
+            return Err("--pattern mesh needs more nodes".to_owned());
+        }
+        let node = |number: usize| NodeSpec {
+            label: format!("n{number}"),
+            host: format!("n{number}"),
+            ..NodeSpec::default()
+        };
+        let bound = Bound::Time {
+            warmup_ns: SECOND_NS,
+            window_ns: 10 * SECOND_NS,
+        };
+        let test = Test {
+            bound,
+            ..test_of(2, 1)
+        };
+        Ok(plan_of((1..=4).map(node).collect(), test))
+    }
+
+    /// A site below this folder that starts no runs, for tests of pages.
+    pub(in crate::web) fn app(folder: &std::path::Path) -> App {
+        let mut site = site();
+        site.results = folder.join("runs");
+        site.token_file = folder.join("token");
+        let tools = Tools {
+            understand,
+            now_ms: || 1_795_405_878_000,
+            random: || "0123456789abcdef0123456789abcdef".to_owned(),
+            program: std::path::PathBuf::new(),
+        };
+        let random = tools.random;
+        let queue = Queue::new(site, tools, None).unwrap();
+        App {
+            guard: Guard::new(&queue.site, false, None, random).unwrap(),
+            queue,
+            event_hub: None,
+            base: String::new(),
+            heavy: Semaphore::new(MOST_HEAVY),
+            sending: Sending::new(),
+        }
+    }
+}

@@ -103,19 +103,85 @@ pub(super) async fn compare(
         return busy(&app, false);
     };
     block_in_place(|| {
+        let (runs, _) = app.queue.find("", MOST_LISTED);
+        let mut runs: Vec<RunState> = runs.into_iter().filter(RunState::is_measured).collect();
+        // A named run can be older, or have no verdict.
+        for name in [&pair.before, &pair.now] {
+            if name.is_empty() || runs.iter().any(|run| run.name == *name) {
+                continue;
+            }
+            let named = name
+                .parse()
+                .ok()
+                .and_then(|name: RunName| app.queue.state(&name));
+            let Some(named) = named.filter(|run| run.has_record) else {
+                return absent(&app, false);
+            };
+            runs.push(named);
+        }
+        runs.sort_by(|a, b| b.name.cmp(&a.name));
+        let chosen = choose(&runs, &pair);
         let record = |name: &str| {
             let name = name.parse().ok();
             name.and_then(|name: RunName| app.queue.run_store.record(&name))
         };
-        let (before, now) = (record(&pair.before), record(&pair.now));
-        let both = before.as_ref().zip(now.as_ref());
-        let comparison = both.map(|(before, now)| Comparison::of(before, now));
-        let asked = !(pair.before.is_empty() && pair.now.is_empty());
-        if asked && comparison.is_none() {
-            return absent(&app, false);
-        }
-        let (runs, _) = app.queue.find("", MOST_LISTED);
-        let runs: Vec<RunState> = runs.into_iter().filter(|run| run.has_record).collect();
-        shown(pages::compare(&app, &asker, &runs, comparison.as_ref()))
+        let is_asked = !(pair.before.is_empty() && pair.now.is_empty());
+        let both = chosen.filter(|_| is_asked);
+        let both = both.and_then(|[before, now]| record(before).zip(record(now)));
+        let comparison = both.map(|(before, now)| Comparison::of(&before, &now));
+        let chosen = chosen.unwrap_or_default();
+        shown(pages::compare(
+            &app,
+            &asker,
+            &runs,
+            chosen,
+            comparison.as_ref(),
+        ))
     })
+}
+
+/// Names of the earlier and the later of two runs to compare: the named ones; else the latest run, and the run before it on the same hosts with the
+/// same test, or else the run before it. `runs` has the latest first. `None` without two runs.
+fn choose<'a>(runs: &'a [RunState], pair: &'a Pair) -> Option<[&'a str; 2]> {
+    let named = |name: &str| runs.iter().position(|run| run.name == name);
+    let before = named(&pair.before);
+    let now = named(&pair.now).or_else(|| (0..runs.len()).find(|at| Some(*at) != before))?;
+    let is_like = |run: &&RunState| run.hosts == runs[now].hosts && run.what == runs[now].what;
+    let earlier = &runs[now + 1..];
+    let before = before.map(|at| &runs[at]);
+    let before = before.or_else(|| earlier.iter().find(is_like).or(earlier.first()))?;
+    Some([&before.name, &runs[now].name])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::state::tests::state;
+
+    const NAMES: [&str; 4] = [
+        "pb-20261124-101500-abcdef",
+        "pb-20261123-101500-abcdef",
+        "pb-20261122-101500-abcdef",
+        "pb-20261121-101500-abcdef",
+    ];
+
+    /// Symptom: the page chose the latest run twice, and the button gave "+0.0 %" everywhere.
+    #[test]
+    fn two_different_runs_are_chosen_and_alike_ones_first() {
+        let mut runs = NAMES.map(state);
+        runs[1].hosts = "m[01-16]".to_owned();
+        let chosen = |before: &str, now: &str| {
+            let (before, now) = (before.to_owned(), now.to_owned());
+            let pair = Pair { before, now };
+            choose(&runs, &pair).map(|names| names.map(str::to_owned))
+        };
+        let [latest, other, like, oldest] = NAMES.map(str::to_owned);
+        let expected = |before: &String, now: &String| Some([before.clone(), now.clone()]);
+        assert_eq!(chosen("", ""), expected(&like, &latest));
+        assert_eq!(chosen("", &other), expected(&like, &other));
+        assert_eq!(chosen(&latest, ""), expected(&latest, &other));
+        assert_eq!(chosen(&other, &oldest), expected(&other, &oldest));
+        assert_eq!(chosen("", &oldest), None);
+        assert_eq!(choose(&runs[..1], &Pair::default()), None);
+    }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use crate::report::listing;
 use crate::store::StoreError;
 use crate::units;
 
@@ -47,6 +48,8 @@ pub(super) struct Offer {
     pub asked: Asked,
     /// Ports, nodes, tests and time of the run.
     pub extent: Extent,
+    /// Its nodes, folded.
+    pub hosts: String,
 }
 
 /// A run to start, and its request after the check against the site.
@@ -63,7 +66,12 @@ pub(super) struct Queue {
     starter: Option<Sender<Wanted>>,
     /// Cache of runs that are over, which do not change.
     known: Mutex<HashMap<RunName, State>>,
+    /// Cache of [`Queue::lengths`], by profile and pattern: each is a plan for each group.
+    lengths: Mutex<HashMap<[String; 2], Lengths>>,
 }
+
+/// Planned time of a test on each group in milliseconds, or why the group cannot run it.
+pub(super) type Lengths = Vec<Result<u64, Refusal>>;
 
 impl Queue {
     /// Creates a queue. A server has a `starter`, and passes the other end to [`Queue::tend`], in a thread that lives as long as the runs can. Runs of a
@@ -79,6 +87,7 @@ impl Queue {
             tools,
             starter,
             known: Mutex::default(),
+            lengths: Mutex::default(),
         })
     }
 
@@ -97,6 +106,27 @@ impl Queue {
         offer(fields, &self.site, &self.tools)
     }
 
+    /// Planned time of a profile and pattern on each group of the site.
+    pub(super) fn lengths(&self, profile: &str, pattern: &str) -> Lengths {
+        let key = [profile, pattern].map(str::to_owned);
+        let mut known = self.lengths.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = |group: &String| {
+            let [profile, pattern] = key.clone();
+            let fields = Fields {
+                group: group.clone(),
+                profile,
+                pattern,
+                ..Fields::default()
+            };
+            self.offer(&fields).map(|offer| offer.extent.data_ms)
+        };
+        let groups = self.site.groups.keys();
+        known
+            .entry(key.clone())
+            .or_insert_with(|| groups.map(length).collect())
+            .clone()
+    }
+
     /// Makes a name for a run that can be started later.
     pub(super) fn new_name(&self) -> String {
         units::run_name(self.now_ms(), &self.random())
@@ -108,7 +138,11 @@ impl Queue {
         fields: &Fields,
         wanted: Option<RunName>,
     ) -> Result<RunName, Declined> {
-        let Offer { asked, extent } = self.offer(fields)?;
+        let Offer {
+            asked,
+            extent,
+            hosts,
+        } = self.offer(fields)?;
         let door = self.run_store.door()?;
         if let Some(name) = wanted.as_ref().filter(|name| self.run_store.has(name)) {
             return Ok(name.clone());
@@ -130,6 +164,7 @@ impl Queue {
             asked_ms,
             asked,
             extent,
+            hosts,
             limit_ms: self.site.limits.duration_ns / 1_000_000 + MARGIN_MS,
         };
         self.run_store.add(&request)?;
@@ -187,7 +222,18 @@ impl Queue {
 
     /// Finds runs with all these words, latest first, at most `most`. The second value is true if more exist.
     pub(super) fn find(&self, words: &str, most: usize) -> (Vec<State>, bool) {
+        self.find_before(None, words, most)
+    }
+
+    /// The same among the runs before this one. `None`: among all.
+    pub(super) fn find_before(
+        &self,
+        before: Option<&RunName>,
+        words: &str,
+        most: usize,
+    ) -> (Vec<State>, bool) {
         let names = self.run_store.names().into_iter();
+        let names = names.filter(|name| before.is_none_or(|before| name < before));
         let states = names.filter_map(|name| self.state(&name));
         let mut found: Vec<State> = states
             .filter(|state| state.has(words))
@@ -302,7 +348,11 @@ pub(super) fn offer(fields: &Fields, site: &Site, tools: &Tools) -> Result<Offer
     let asked = request::hold(fields, site)?;
     let plan = (tools.understand)(&asked.words).map_err(|what| Refusal { field: "run", what })?;
     let extent = Extent::of(&plan, site)?;
-    Ok(Offer { asked, extent })
+    Ok(Offer {
+        asked,
+        extent,
+        hosts: listing::hosts(&plan),
+    })
 }
 
 /// Checks a stored request again, because the site can allow less by now. The error is a sentence.

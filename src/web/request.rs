@@ -2,6 +2,8 @@
 //!
 //! Each word is `--option=value`, so that nothing in a value can become a separate option.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::plan::RunPlan;
@@ -44,6 +46,64 @@ pub(super) struct Fields {
     pub note: String,
 }
 
+/// Values as typed into a form, by the name of their field.
+pub(super) type Typed = BTreeMap<String, String>;
+
+impl Fields {
+    /// Reads what was typed into a form. Ignores unknown fields.
+    pub(super) fn read(typed: &Typed) -> Result<Self, Refusal> {
+        let of = |name: &str| typed.get(name).cloned().unwrap_or_default();
+        let no_number = |_| Refusal::of("phases", "must be a number");
+        let phases = of("phases");
+        let phases = match phases.trim() {
+            "" => None,
+            text => Some(text.parse().map_err(no_number)?),
+        };
+        let [profile, pattern] = test_of(typed);
+        Ok(Self {
+            group: of("group"),
+            hosts: of("hosts"),
+            pattern,
+            profile,
+            phases,
+            time: of("time"),
+            rate: of("rate"),
+            by: of("by"),
+            note: of("note"),
+        })
+    }
+
+    /// The values that a form has to send for these fields.
+    pub(super) fn typed(&self) -> Typed {
+        let phases = self
+            .phases
+            .map_or_else(String::new, |phases| phases.to_string());
+        let own = [
+            ("group", &self.group),
+            ("hosts", &self.hosts),
+            ("pattern", &self.pattern),
+            ("profile", &self.profile),
+            ("phases", &phases),
+            ("time", &self.time),
+            ("rate", &self.rate),
+            ("by", &self.by),
+            ("note", &self.note),
+        ];
+        own.map(|(name, value)| (name.to_owned(), value.clone()))
+            .into()
+    }
+}
+
+/// Profile and pattern of a form: it has one choice of both, `test`, or two fields.
+pub(super) fn test_of(typed: &Typed) -> [String; 2] {
+    let of = |name: &str| typed.get(name).map_or("", String::as_str);
+    let two = match of("test") {
+        "" => [of("profile"), of("pattern")],
+        test => test.split_once(' ').unwrap_or((test, "")).into(),
+    };
+    two.map(str::to_owned)
+}
+
 /// Error in a field, as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("{field}: {what}")]
@@ -76,6 +136,9 @@ pub(super) struct Request {
     pub asked: Asked,
     /// Ports, nodes, tests and time of the run.
     pub extent: Extent,
+    /// Its nodes, folded. Empty in requests of earlier versions.
+    #[serde(default)]
+    pub hosts: String,
     /// Time after which the run is ended, in milliseconds.
     pub limit_ms: u64,
 }
@@ -108,6 +171,21 @@ pub(super) struct Asked {
     pub fields: Fields,
     /// Words of the command line.
     pub words: Vec<String>,
+}
+
+impl Asked {
+    /// Hosts and pattern, as a headline: `rack 7 - mesh`.
+    pub(super) fn title(&self) -> String {
+        let hosts = match self.fields.group.trim() {
+            "" => self.fields.hosts.trim(),
+            group => group,
+        };
+        let value = |option: &str| self.words.iter().find_map(|word| word.strip_prefix(option));
+        match value("--pattern=").or_else(|| value("--profile=")) {
+            Some(test) => format!("{hosts} - {test}"),
+            None => hosts.to_owned(),
+        }
+    }
 }
 
 /// Checks fields against the site and builds the words of the command line. The error names the first field that the site refuses.
@@ -196,6 +274,8 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     }
     if let Some(rate) = asked.or(most) {
         words.push(format!("--rate={rate}"));
+        // A limited and an unlimited run must not read alike.
+        what += &format!(", at most {} per link", units::show_rate(rate as f64));
     }
     Ok(Asked {
         by,
@@ -370,6 +450,42 @@ mod tests {
                 "--rate=1000000000"
             ]
         );
+    }
+
+    /// Symptom: with 200M the question said "6 s each. One test.", as for an unlimited run.
+    #[test]
+    fn a_limited_rate_is_a_part_of_what_a_run_does() {
+        let what = |rate: &str, site: &Site| {
+            let rate = rate.to_owned();
+            hold(&Fields { rate, ..fields() }, site).unwrap().what
+        };
+        let mut site = site();
+        let limited = what("200M", &site);
+        assert!(
+            limited.ends_with(", at most 200.0 Mbit/s per link"),
+            "{limited}"
+        );
+        assert!(what("", &site).ends_with(", at most 10.00 Gbit/s per link"));
+        site.limits.rate_bits_per_s = None;
+        assert_eq!(what("", &site), "rack 7: quick, all-to-all, 2 phases");
+    }
+
+    #[test]
+    fn a_form_has_one_choice_of_profile_and_pattern_and_a_headline_has_their_word() {
+        let read = |test: &str| {
+            let typed = [("group", "rack 7"), ("test", test), ("phases", "3")];
+            let typed = typed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            Fields::read(&typed.into()).unwrap()
+        };
+        let fields = read("quick mesh");
+        assert_eq!(
+            (fields.profile.as_str(), fields.pattern.as_str()),
+            ("quick", "mesh")
+        );
+        assert_eq!(Fields::read(&fields.typed()), Ok(fields.clone()));
+        assert_eq!(hold(&fields, &site()).unwrap().title(), "rack 7 - mesh");
+        let asked = hold(&read("acceptance"), &site()).unwrap();
+        assert_eq!(asked.title(), "rack 7 - acceptance");
     }
 
     /// Symptom: a site with `time = "5s"` refused a start whose time was left empty.

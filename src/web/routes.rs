@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{
-    ConnectInfo, DefaultBodyLimit, Form, FromRequest, Path, Query, Request, State,
+    ConnectInfo, DefaultBodyLimit, Form, FromRequest, Path, Query, RawQuery, Request, State,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -22,7 +22,7 @@ use super::caching::compressed;
 use super::documents::{compare, download};
 use super::guard::{Asker, Near, RemoteUser, TooMany, is_reading};
 use super::queue::Declined;
-use super::request::{Fields, Refusal};
+use super::request::{Fields, Refusal, Typed};
 use super::run_store::RunName;
 use super::state::State as RunState;
 use super::{api, caching, events, metrics, pages, rate_limit};
@@ -40,7 +40,7 @@ const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=()";
 pub(super) fn routes(app: &Arc<App>) -> Router {
     Router::new()
         .route("/", get(home))
-        .route("/confirm", post(confirm))
+        .route("/confirm", get(confirm))
         .route("/start", post(start))
         .route("/runs", get(list))
         .route("/runs/{name}", get(run))
@@ -71,7 +71,9 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     let near = near.unwrap_or(Near::OtherUser);
     let path = request.uri().path().to_owned();
     let is_api = path.starts_with("/api/");
-    let mut answer = match decide(&app, &mut request, (peer, near)) {
+    let admitted = decide(&app, &mut request, (peer, near));
+    let asker = request.extensions().get::<Asker>().cloned();
+    let mut answer = match admitted {
         Ok(()) => next.run(request).await,
         Err((StatusCode::UNAUTHORIZED, _)) if !is_api && path != "/metrics" => {
             // After the login, a user who followed a link to a run gets to that run.
@@ -91,6 +93,7 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         let status = answer.status();
         answer = problem(&app, is_api, status, "the request cannot be read");
     }
+    answers::draw(&app, &asker.unwrap_or_default(), &mut answer);
     match answer.status() {
         StatusCode::UNAUTHORIZED => {
             let ask = HeaderValue::from_static("Bearer realm=\"pipebench\"");
@@ -149,6 +152,7 @@ fn decide(
         asker.user = Some(user.clone());
         asker.is_known = true;
     }
+    request.extensions_mut().insert(asker.clone());
     let path = request.uri().path();
     let is_open =
         matches!(path, "/login" | "/health" | "/api/v1/health") || path.starts_with("/assets/");
@@ -170,7 +174,6 @@ fn decide(
         let what = "a page of another site sent this request";
         return Err((StatusCode::FORBIDDEN, what));
     }
-    request.extensions_mut().insert(asker);
     Ok(())
 }
 
@@ -191,31 +194,7 @@ struct Marked {
     #[serde(default)]
     mark: String,
     #[serde(flatten)]
-    fields: std::collections::BTreeMap<String, String>,
-}
-
-impl Marked {
-    /// Reads the fields of a request. Refuses `phases` if it is no number; ignores unknown fields.
-    fn request(&self) -> Result<Fields, Refusal> {
-        let of = |name: &str| self.fields.get(name).cloned().unwrap_or_default();
-        let no_number = |_| Refusal::of("phases", "must be a number");
-        let phases = of("phases");
-        let phases = match phases.trim() {
-            "" => None,
-            text => Some(text.parse().map_err(no_number)?),
-        };
-        Ok(Fields {
-            group: of("group"),
-            hosts: of("hosts"),
-            pattern: of("pattern"),
-            profile: of("profile"),
-            phases,
-            time: of("time"),
-            rate: of("rate"),
-            by: of("by"),
-            note: of("note"),
-        })
-    }
+    fields: Typed,
 }
 
 /// A form from our own pages, and its sender. Extraction rejects every other form with status 403.
@@ -239,63 +218,101 @@ impl FromRequest<Arc<App>> for Own {
 const TOO_MANY: &str = "too many wrong tokens: wait a minute";
 const FOREIGN: &str = "this form is from another site or has expired: go back, reload the page and send the form again";
 
-async fn home(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -> Response {
+/// The first page. Its address can have values for the form, or the name of a run to run again.
+async fn home(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Query(mut typed): Query<Typed>,
+) -> Response {
     block_in_place(|| {
         app.queue.sweep();
+        let again: Option<RunName> = typed.get("again").and_then(|name| name.parse().ok());
+        if let Some(request) = again.and_then(|name| app.queue.run_store.request(&name)) {
+            typed = request.asked.fields.typed();
+            // Another user can be the one who runs it again.
+            typed.remove("by");
+        }
+        if let (Some(user), None) = (&asker.user, typed.get("by")) {
+            typed.insert("by".to_owned(), user.clone());
+        }
         let under_way = app.queue.under_way();
         let (latest, _) = app.queue.find("", MOST_LATEST);
         let latest: Vec<RunState> = latest.into_iter().filter(RunState::is_over).collect();
-        let fields = Fields {
-            by: asker.user.clone().unwrap_or_default(),
-            ..Fields::default()
-        };
-        let page = pages::home(&app, &asker, &fields, None, &under_way, &latest);
+        let page = pages::home(&app, &asker, &typed, None, &under_way, &latest);
         shown(page)
     })
 }
 
-async fn confirm(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
+/// The question before a start. It changes nothing and has an address, so that a browser can go back to it. The address has a ticket: the question
+/// starts one run, however often it is answered.
+async fn confirm(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    RawQuery(query): RawQuery,
+    Query(typed): Query<Typed>,
+) -> Response {
+    if !asker.is_known {
+        return Redirect::to(&format!("{}/login", app.base)).into_response();
+    }
+    let query = query.unwrap_or_default();
+    let values = query.split('&').filter(|one| !one.starts_with("ticket="));
+    let values = values.collect::<Vec<_>>().join("&");
+    let now_ms = app.queue.now_ms();
+    let ticket = typed.get("ticket").map_or("", String::as_str);
+    let Some(run) = app.guard.run_of(ticket, now_ms) else {
+        let ticket = app.guard.ticket(&app.queue.new_name(), now_ms);
+        let to = format!("{}/confirm?{values}&ticket={ticket}", app.base);
+        return Redirect::to(&to).into_response();
+    };
     let _turn = app.heavy.acquire().await;
     block_in_place(|| {
-        let offered = form
-            .request()
+        let offered = Fields::read(&typed)
             .and_then(|fields| app.queue.offer(&fields).map(|offer| (fields, offer)));
         match offered {
             Ok((fields, offer)) => {
-                let under_way = app.queue.under_way();
-                shown(pages::question(&app, &asker, &fields, &offer, &under_way))
+                let question = pages::Question {
+                    fields: &fields,
+                    offer: &offer,
+                    under_way: &app.queue.under_way(),
+                    ticket,
+                    started: app.queue.run_store.has(&run).then_some(&run),
+                    values: &values,
+                };
+                shown(pages::question(&app, &asker, &question))
             }
-            Err(refusal) => refused(&app, &asker, &form, &refusal),
+            Err(refusal) => refused(&app, &asker, &typed, &refusal),
         }
     })
 }
 
-fn refused(app: &App, asker: &Asker, form: &Marked, refusal: &Refusal) -> Response {
-    let fields = form.request().unwrap_or_default();
+fn refused(app: &App, asker: &Asker, typed: &Typed, refusal: &Refusal) -> Response {
     let under_way = app.queue.under_way();
-    let page = pages::home(app, asker, &fields, Some(refusal), &under_way, &[]);
+    let page = pages::home(app, asker, typed, Some(refusal), &under_way, &[]);
     show(StatusCode::UNPROCESSABLE_ENTITY, page)
 }
 
 async fn start(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
     block_in_place(|| {
-        let started = form.request().map_err(Declined::from).and_then(|fields| {
+        let read = Fields::read(&form.fields).map_err(Declined::from);
+        let started = read.and_then(|fields| {
             let ticket = form.fields.get("ticket");
             let wanted = ticket.and_then(|ticket| app.guard.run_of(ticket, app.queue.now_ms()));
             take(&app, &asker, &fields, wanted)
         });
         match started {
             Ok(name) => Redirect::to(&format!("{}/runs/{name}", app.base)).into_response(),
-            Err(Declined::Refused(refusal)) => refused(&app, &asker, &form, &refusal),
+            Err(Declined::Refused(refusal)) => refused(&app, &asker, &form.fields, &refusal),
             Err(declined) => problem(&app, false, status_of(&declined), &declined.to_string()),
         }
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Search {
-    #[serde(default)]
     q: String,
+    /// Name of a run: the page lists runs before it.
+    before: String,
 }
 
 async fn list(
@@ -306,8 +323,14 @@ async fn list(
     if let Err(what) = check_search(&search.q) {
         return problem(&app, false, StatusCode::UNPROCESSABLE_ENTITY, what);
     }
+    let before: Option<RunName> = search.before.parse().ok();
+    if before.is_none() && !search.before.is_empty() {
+        return absent(&app, false);
+    }
     block_in_place(|| {
-        let (found, more) = app.queue.find(&search.q, MOST_LISTED);
+        let (found, more) = app
+            .queue
+            .find_before(before.as_ref(), &search.q, MOST_LISTED);
         shown(pages::list(&app, &asker, &search.q, &found, more))
     })
 }

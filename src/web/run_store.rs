@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::outside;
-use crate::record::Record;
+use crate::record::{Record, VerdictWord};
 use crate::report::json;
 use crate::store::{self, StoreError, bounded, runs};
 use crate::sys::process;
@@ -384,8 +384,26 @@ impl RunStore {
             _ => None,
         };
         let by = request.map_or("the command line", |one| one.asked.by.as_str());
+        let hosts = card.as_ref().map(|card| &card.hosts);
+        let hosts = hosts.filter(|hosts| !hosts.is_empty());
+        let hosts = hosts.or(request.map(|one| &one.hosts)).cloned();
+        let hosts = hosts.unwrap_or_default();
+        let title = request.map_or_else(|| hosts.clone(), |one| one.asked.title());
+        let verdict = card.as_ref().map(|card| card.verdict);
+        let is_cut = outcome
+            .as_ref()
+            .is_some_and(|outcome| matches!(outcome.how, How::Server | How::Limit | How::Lost));
+        let aborted = is_cut && verdict.is_none_or(|word| word == VerdictWord::Invalid);
+        let started_ms = card.as_ref().map(|card| card.started_ms);
         Some(State {
             told: outcome.is_some() || request.is_none(),
+            title: if title.is_empty() {
+                name.to_string()
+            } else {
+                title
+            },
+            hosts,
+            aborted,
             name: name.to_string(),
             state: stage,
             before: (stage == Stage::Queued).then_some(before.len()),
@@ -394,10 +412,14 @@ impl RunStore {
             by: by.to_owned(),
             note: request.map_or_else(String::new, |one| one.asked.note.clone()),
             asked_ms: request.map(|one| one.asked_ms),
-            began_ms,
+            began_ms: began_ms.or(started_ms.filter(|at| request.is_none() && *at > 0)),
             data_ms: request.map(|one| one.extent.data_ms),
-            verdict: card.as_ref().map(|card| card.verdict),
-            sentence: card.as_ref().map(|card| card.sentence.clone()),
+            verdict,
+            // `why` has the only reason of an aborted run.
+            sentence: card
+                .as_ref()
+                .filter(|_| !aborted)
+                .map(|card| card.sentence.clone()),
             took: card.as_ref().map(|card| card.took.clone()),
             nodes: card
                 .as_ref()
@@ -468,6 +490,7 @@ pub(super) mod tests {
                 tests: 1,
                 data_ms: 1000,
             },
+            hosts: "n[1-2]".to_owned(),
             limit_ms: 1000,
         }
     }
@@ -662,5 +685,36 @@ pub(super) mod tests {
         );
         assert!(state.has("ANNA rack") && !state.has("anna rack8"));
         assert!(run_store.state(&TWO.parse().unwrap(), 0).is_none());
+    }
+
+    /// Symptom: a run that ended with its server had the red badge INVALID, as if it had been measured.
+    #[test]
+    fn a_run_that_ended_with_its_server_is_aborted_and_not_invalid() {
+        let folder = tempfile::tempdir().unwrap();
+        let run_store = RunStore::open(folder.path()).unwrap();
+        run_store.add(&request(ONE, 1000, "a")).unwrap();
+        let one: RunName = ONE.parse().unwrap();
+        let text = include_str!("../../tests/golden/slow-receiver/record.json");
+        fs::write(run_store.folder_of(&one).join(runs::RECORD), text).unwrap();
+        let state = |how, verdict| {
+            let card = Card {
+                verdict,
+                ..Card::of(&json::read(text).unwrap())
+            };
+            let outcome = Outcome {
+                how,
+                exit_code: Some(130),
+                ended_ms: 3000,
+                card: Some(card),
+                complaint: Some("ended by SIGINT".to_owned()),
+            };
+            run_store.set_outcome(&one, &outcome).unwrap();
+            run_store.state(&one, 4000).unwrap()
+        };
+        let aborted = state(How::Server, VerdictWord::Invalid);
+        assert!(aborted.aborted && aborted.sentence.is_none() && aborted.why.is_some());
+        assert_eq!(aborted.hosts, "n[1-4]");
+        assert!(!state(How::Ended, VerdictWord::Invalid).aborted);
+        assert!(!state(How::Server, VerdictWord::Pass).aborted);
     }
 }

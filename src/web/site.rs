@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::store::bounded;
 use crate::units::{self, SECOND_NS};
@@ -107,6 +108,8 @@ pub(crate) struct Allow {
 /// Hosts that share a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
+    /// Place of its table in the file, which is its place in lists.
+    pub place: usize,
     /// Command line word that names the hosts: `--hosts=...` or `--hostfile=...`.
     pub hosts: String,
     /// Fabric that the hosts share. It carries one run at a time.
@@ -151,7 +154,7 @@ struct Written {
     #[serde(default)]
     allow: WrittenAllow,
     #[serde(default)]
-    groups: BTreeMap<String, WrittenGroup>,
+    groups: BTreeMap<String, Spanned<WrittenGroup>>,
 }
 
 #[derive(Deserialize)]
@@ -217,6 +220,13 @@ pub(super) fn length(ns: u64) -> String {
 }
 
 impl Site {
+    /// Groups in the order of the file.
+    pub(super) fn groups_in_order(&self) -> Vec<(&String, &Group)> {
+        let mut groups: Vec<_> = self.groups.iter().collect();
+        groups.sort_by_key(|(_, group)| group.place);
+        groups
+    }
+
     /// Describes the settings for the site's administrator, one per line. `listen` is the address of the server.
     pub(crate) fn lines(&self, listen: SocketAddr) -> Vec<String> {
         let limits = &self.limits;
@@ -255,7 +265,7 @@ impl Site {
                 self.allow.phases
             ),
         ];
-        for (name, group) in &self.groups {
+        for (name, group) in self.groups_in_order() {
             let hosts = std::slice::from_ref(&group.hosts);
             let words = [hosts, &group.options].concat().join(" ");
             let fabric = &group.fabric;
@@ -397,7 +407,9 @@ fn limits_of(written: &WrittenLimits) -> Result<Limits, Wrong> {
     })
 }
 
-fn group_of(name: &str, written: WrittenGroup, folder: &Path) -> Result<Group, String> {
+fn group_of(name: &str, written: Spanned<WrittenGroup>, folder: &Path) -> Result<Group, String> {
+    let place = written.span().start;
+    let written = written.into_inner();
     let named = |text: &str| (1..=NAME_LENGTH).contains(&text.len()) && has_only(text, " ._-");
     if !named(name) {
         return Err("a group name has 1 to 64 letters, digits, spaces or any of ._-".to_owned());
@@ -414,6 +426,7 @@ fn group_of(name: &str, written: WrittenGroup, folder: &Path) -> Result<Group, S
         ));
     }
     Ok(Group {
+        place,
         hosts,
         fabric,
         options: written.options,
@@ -503,6 +516,18 @@ pub(crate) mod tests {
             let error = parse(&text, Path::new("web.toml")).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
+    }
+
+    /// Symptom: `rack 7`, the production group, stood before `this machine`, and was chosen unasked.
+    #[test]
+    fn groups_are_listed_in_the_order_of_the_file() {
+        let site = parse(EXAMPLE, Path::new("web.toml")).unwrap();
+        let names: Vec<&str> = site
+            .groups_in_order()
+            .into_iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(names, ["this machine", "rack 7"]);
     }
 
     #[test]

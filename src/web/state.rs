@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{Live, Record, VerdictWord};
 use crate::report::{judged, listing};
+use crate::units::show_utc;
 
 /// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,20 +52,30 @@ pub(super) struct Card {
     pub took: String,
     /// Number of nodes.
     pub nodes: usize,
-    /// Port that carried the least of its expected traffic.
+    /// Port that carried the least of its expected traffic. Empty if the run measured nothing.
     pub weakest: String,
+    /// Its nodes, folded. Empty in summaries of earlier versions.
+    #[serde(default)]
+    pub hosts: String,
+    /// Start of the run, in milliseconds since 1970. Zero in summaries of earlier versions.
+    #[serde(default)]
+    pub started_ms: u64,
 }
 
 impl Card {
     /// Summarizes a record.
     pub(super) fn of(record: &Record) -> Self {
         let [_, _, took, _, _, _, weakest] = listing::row("", record);
+        // A run that never measured has ports without any traffic, none of which is at fault.
+        let has_measured = record.outcome.measured_s() > 0.0;
         Self {
             verdict: record.verdict.word,
             sentence: judged::sentence(record),
             took,
             nodes: record.plan.nodes.len(),
-            weakest,
+            weakest: if has_measured { weakest } else { String::new() },
+            hosts: listing::hosts(&record.plan),
+            started_ms: record.started_ms,
         }
     }
 }
@@ -98,6 +109,15 @@ pub(super) struct State {
     /// True if the outcome is stored, or if no request exists, as for runs from the command line.
     #[serde(skip)]
     pub told: bool,
+    /// Hosts and pattern, as a headline. The name of the run if neither is known.
+    #[serde(skip)]
+    pub title: String,
+    /// Its nodes, folded. Empty if unknown.
+    #[serde(skip)]
+    pub hosts: String,
+    /// True if pipebench ended the run, or lost it, before it had a verdict.
+    #[serde(skip)]
+    pub aborted: bool,
     /// Name of the run.
     pub name: String,
     /// Stage of the run.
@@ -144,25 +164,54 @@ impl State {
         !matches!(self.state, Stage::Queued | Stage::Running)
     }
 
-    /// True if each word occurs in the name, description, requester, purpose, verdict or stage. Ignores case.
+    /// True if the run has figures to compare with those of another run.
+    pub(super) fn is_measured(&self) -> bool {
+        let is_valid = self
+            .verdict
+            .is_some_and(|word| word != VerdictWord::Invalid);
+        self.has_record && is_valid
+    }
+
+    /// Time of its start, or of its request until then, in milliseconds since 1970.
+    pub(super) fn when_ms(&self) -> Option<u64> {
+        self.began_ms.or(self.asked_ms)
+    }
+
+    /// True if each word occurs in the name, description, hosts, requester, purpose, date, verdict or stage, or names one of the hosts. Ignores case.
     pub(super) fn has(&self, words: &str) -> bool {
         let verdict = self
             .verdict
             .map_or_else(String::new, |word| word.to_string());
         let stage = self.state.to_string();
-        let own = [
-            &self.name, &self.what, &self.by, &self.note, &verdict, &stage,
+        let aborted = if self.aborted { "aborted" } else { "" };
+        let date = self.when_ms().map_or_else(String::new, show_utc);
+        let own: [&str; 9] = [
+            &self.name,
+            &self.what,
+            &self.hosts,
+            &self.by,
+            &self.note,
+            &verdict,
+            &stage,
+            aborted,
+            &date,
         ];
-        let text = own.map(|text| text.to_lowercase()).join(" ");
+        let text = own.map(str::to_lowercase).join(" ");
+        // Only a name with a number can be hidden in a range.
+        let is_within = |word: &str| {
+            word.contains(|letter: char| letter.is_ascii_digit())
+                && listing::has_host(&self.hosts, word)
+        };
         let words = words.to_lowercase();
-        words.split_whitespace().all(|word| text.contains(word))
+        let mut words = words.split_whitespace();
+        words.all(|word| text.contains(word) || is_within(word))
     }
 }
 
 /// Reason shown for a run whose runner disappeared.
 pub(super) const LOST: &str = "the run aborted: its runner process is gone";
 
-/// Explains how a run ended, as a sentence. `None` when it ended unasked and without error messages.
+/// Explains how a run ended, as a sentence with one reason. `None` when it ended unasked and without error messages.
 pub(super) fn why(outcome: &Outcome) -> Option<String> {
     let how = match outcome.how {
         How::Ended => None,
@@ -177,10 +226,92 @@ pub(super) fn why(outcome: &Outcome) -> Option<String> {
     };
     let complaint = outcome.complaint.as_deref();
     match (how, complaint) {
-        (Some(how), Some(complaint)) if outcome.how != How::Cancelled => {
+        // Where pipebench ended the run, its message only repeats that.
+        (Some(how), Some(complaint))
+            if !matches!(outcome.how, How::Cancelled | How::Server | How::Limit) =>
+        {
             Some(format!("{how} ({complaint})"))
         }
         (Some(how), _) => Some(how.to_owned()),
         (None, complaint) => complaint.map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::report::json;
+
+    /// State of a run that has ended, for tests to change.
+    pub(in crate::web) fn state(name: &str) -> State {
+        State {
+            told: true,
+            title: "rack 7 - mesh".to_owned(),
+            hosts: "n[01-16]".to_owned(),
+            aborted: false,
+            name: name.to_owned(),
+            state: Stage::Ended,
+            before: None,
+            behind: None,
+            what: "rack 7: quick, mesh, 2 phases".to_owned(),
+            by: "anna".to_owned(),
+            note: String::new(),
+            asked_ms: Some(1_795_405_633_000),
+            began_ms: None,
+            data_ms: Some(1000),
+            verdict: Some(VerdictWord::Pass),
+            sentence: None,
+            took: Some("11 s".to_owned()),
+            nodes: Some(16),
+            weakest: Some("n03 receive 9.20 Gbit/s".to_owned()),
+            exit_code: Some(0),
+            why: None,
+            has_record: true,
+            live: None,
+        }
+    }
+
+    const NAME: &str = "pb-20261123-034713-f63c44";
+
+    /// Symptom: the search promised hosts, and found nothing for n01, which the list has as n[01-16], and for 2026-11-23.
+    #[test]
+    fn a_host_within_a_range_and_a_date_are_found() {
+        let mut state = state(NAME);
+        for words in ["n01", "N16 pass", "2026-11-23", "n[01-16]", "ended"] {
+            assert!(state.has(words), "{words}");
+        }
+        for words in ["n17", "n1", "2026-11-24", "aborted"] {
+            assert!(!state.has(words), "{words}");
+        }
+        state.hosts = "local[1-3]".to_owned();
+        state.aborted = true;
+        assert!(state.has("local2 aborted"));
+    }
+
+    /// Symptom: "ended by SIGINT" and "its server stopped (ended by SIGINT)".
+    #[test]
+    fn a_run_that_its_servers_end_ended_has_one_reason() {
+        let outcome = |how| Outcome {
+            how,
+            exit_code: Some(130),
+            ended_ms: 0,
+            card: None,
+            complaint: Some("ended by SIGINT".to_owned()),
+        };
+        let said = "the run ended early: its server stopped";
+        assert_eq!(why(&outcome(How::Server)).as_deref(), Some(said));
+        let own = why(&outcome(How::Ended));
+        assert_eq!(own.as_deref(), Some("ended by SIGINT"));
+    }
+
+    /// Symptom: of a run that found its host busy, the list said "weakest local3 receive 0.00 Gbit/s".
+    #[test]
+    fn a_run_that_never_measured_blames_no_port() {
+        let text = include_str!("../../tests/golden/slow-receiver/record.json");
+        let mut record = json::read(text).unwrap();
+        assert!(Card::of(&record).weakest.starts_with("n3 receive"));
+        record.outcome = crate::record::Outcome::open(&record.plan.work);
+        let card = Card::of(&record);
+        assert_eq!((card.weakest.as_str(), card.hosts.as_str()), ("", "n[1-4]"));
     }
 }

@@ -58,6 +58,11 @@ const start = async ({ page, look }, time) => {
   await page.getByRole("button", { name: "Start" }).click();
   await page.waitForURL(/\/runs\/pb-/);
   const name = new URL(page.url()).pathname.split("/").pop();
+  // Symptom: Back after Start asked to send a form again.
+  await page.goBack();
+  await page.getByText("This run was started").waitFor();
+  await page.goForward();
+  await page.waitForURL(/\/runs\/pb-/);
   // Figures move: a rate, and a course that grows.
   const courses = new Set();
   const deadline = Date.now() + SOON;
@@ -144,7 +149,9 @@ for (const [width, colorScheme] of [["desk", "light"], ["phone", "dark"]]) {
   await reader.page.getByRole("button", { name: "Search" }).click();
   await reader.page.waitForURL(/q=/);
   await reader.look("runs");
-  await reader.page.getByRole("link", { name: "Compare" }).click();
+  await reader.page.getByRole("link", { name: "Compare", exact: true }).click();
+  const chosen = await Promise.all(["Before", "Now"].map((label) => reader.page.getByLabel(label).inputValue()));
+  insist(chosen[0] !== chosen[1], `two different runs are chosen: ${chosen}`);
   await reader.page.getByLabel("Before").selectOption(first);
   await reader.page.getByLabel("Now").selectOption(third);
   await reader.page.getByRole("button", { name: "Compare" }).click();

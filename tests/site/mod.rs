@@ -170,6 +170,16 @@ impl Served {
         self.ask("GET", path, &[], "")
     }
 
+    /// The question of a form with these values, or the form again. It has an address of its own, to which the form's leads.
+    #[track_caller]
+    pub fn question(&self, headers: &[(&str, &str)], values: &str) -> (String, Reply) {
+        let moved = self.ask("GET", &format!("/confirm?{values}"), headers, "");
+        assert_eq!(moved.status, 303, "{moved:?}");
+        let place = moved.header("location").expect("a place").to_owned();
+        let page = self.ask("GET", &place, headers, "");
+        (place, page)
+    }
+
     /// A request of a program that has the token.
     pub fn post(&self, path: &str, json: &str) -> Reply {
         let headers = [

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use crate::report::compare::Comparison;
 use crate::report::page::changes;
+use crate::units::show_utc;
 use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::State;
@@ -13,21 +14,23 @@ use super::{class_of, page};
 /// Maximum number of rows of ports.
 const MOST_ROWS: usize = 400;
 
-/// Page with the choice of two runs, and their comparison.
+/// Page with the choice of two runs, and their comparison. `chosen` has the names that the choice begins with.
 pub(crate) fn compare(
     app: &App,
     asker: &Asker,
     runs: &[State],
+    chosen: [&str; 2],
     comparison: Option<&Comparison>,
 ) -> Markup {
-    let chosen = |index: usize| comparison.map_or("", |both| both.names[index].as_str());
     let choice = |name: &str, label: &str, chosen: &str| {
         html! {
             label for=(name) { (label) }
             select #(name) name=(name) {
                 @for run in runs {
                     option value=(run.name) selected[run.name == chosen] {
-                        (run.name) @if let Some(word) = run.verdict { " " (word) } @if !run.what.is_empty() { ", " (run.what) }
+                        @if let Some(at) = run.when_ms() { (show_utc(at)) " UTC " }
+                        @if let Some(word) = run.verdict { (word) " " }
+                        @if run.what.is_empty() { (run.title) } @else { (run.what) }
                     }
                 }
             }
@@ -35,10 +38,10 @@ pub(crate) fn compare(
     };
     let body = html! {
         h1 { "Compare two runs" }
-        @if runs.len() < 2 { p { "A comparison needs two runs with a record." } } @else {
+        @if runs.len() < 2 { p { "A comparison needs two runs with figures." } } @else {
             form .fields action={ (app.base) "/compare" } {
-                (choice("before", "Before", chosen(0)))
-                (choice("now", "Now", chosen(1)))
+                (choice("before", "Before", chosen[0]))
+                (choice("now", "Now", chosen[1]))
                 button { "Compare" }
             }
         }

@@ -8,13 +8,13 @@ mod start;
 pub(super) use compare::compare;
 pub(super) use list::list;
 pub(super) use run::run;
-pub(super) use start::{home, question};
+pub(super) use start::{Question, home, question};
 
 use maud::{DOCTYPE, Markup, html};
 
 use crate::record::VerdictWord;
 use crate::report::page::head;
-use crate::units::show_utc;
+use crate::units::{show_age, show_rate, show_utc, sum};
 
 use super::app::App;
 use super::guard::Asker;
@@ -75,13 +75,13 @@ fn mark(app: &App, asker: &Asker) -> Markup {
 }
 
 /// Error page.
-pub(super) fn problem(app: &App, status: u16, what: &str) -> Markup {
+pub(super) fn problem(app: &App, asker: &Asker, status: u16, what: &str) -> Markup {
     let body = html! {
         h1 { "Request failed" }
         p role="alert" .complaint { (what) " (" (status) ")." }
         p { a href={ (app.base) "/" } { "Back to the start page" } }
     };
-    page(app, &Asker::default(), "Request failed", None, body)
+    page(app, asker, "Request failed", None, body)
 }
 
 /// Login page, which asks for the token. `run` is the run to show after the login.
@@ -112,6 +112,7 @@ fn badge(state: &State) -> Markup {
         (Stage::Running, _) => ("busy", "running".to_owned()),
         (Stage::Cancelled, _) => ("none", "cancelled".to_owned()),
         (Stage::Failed, _) => ("fail", "failed".to_owned()),
+        (Stage::Ended, _) if state.aborted => ("none", "aborted".to_owned()),
         (Stage::Ended, Some(word)) => (class_of(word), word.to_string()),
         (Stage::Ended, None) => ("none", "ended".to_owned()),
     };
@@ -132,23 +133,148 @@ fn date(at_ms: u64) -> Markup {
     html! { time { (show_utc(at_ms)) " UTC" } }
 }
 
-/// List of runs. A phone shows each run as a card, a desktop as a row.
-fn rows(app: &App, states: &[State]) -> Markup {
+/// List of runs. A desktop shows each run as a row, a phone as a card.
+fn rows(app: &App, asker: &Asker, states: &[State]) -> Markup {
+    let now_ms = app.queue.now_ms();
     html! {
-        ul .runs {
-            @for state in states {
-                li {
-                    a href={ (app.base) "/runs/" (state.name) } { (state.name) }
-                    (badge(state))
-                    span .what {
-                        @if state.what.is_empty() { @if let Some(nodes) = state.nodes { (nodes) " nodes" } } @else { (state.what) }
-                        @if !state.note.is_empty() { " - " (state.note) }
-                    }
-                    span .by { (state.by) }
-                    @if let Some(weakest) = state.weakest.as_ref().filter(|text| !text.is_empty()) { span .weakest { "weakest " (weakest) } }
-                    @else if let Some(why) = &state.why { span .weakest { (why) } }
-                }
+        table .runs {
+            thead { tr {
+                @for column in ["verdict", "run", "when", "took", "result", "by"] { th scope="col" { (column) } }
+                th scope="col" { span .unseen { "actions" } }
+            } }
+            tbody { @for state in states { (row(app, asker, state, now_ms)) } }
+        }
+    }
+}
+
+fn row(app: &App, asker: &Asker, state: &State, now_ms: u64) -> Markup {
+    let base = &app.base;
+    html! {
+        tr {
+            td { (badge(state)) }
+            td .what {
+                a href={ (base) "/runs/" (state.name) } { (state.title) " " small { (state.name) } }
+                @let texts = [&state.hosts, &state.what, &state.note];
+                @for text in texts.into_iter().filter(|text| !text.is_empty() && **text != state.title) { div .note { (text) } }
+            }
+            td { @if let Some(at) = state.when_ms() { time datetime={ (show_utc(at)) "Z" } title={ (show_utc(at)) " UTC" } { (ago(at, now_ms)) } } }
+            td { (state.took.as_deref().unwrap_or_default()) }
+            td { (result(state)) }
+            td { (state.by) }
+            td {
+                @if state.is_measured() { a href={ (base) "/compare?now=" (state.name) } { "compare" } " " }
+                @if asker.is_known && state.asked_ms.is_some() { a href={ (base) "/?again=" (state.name) } { "run again" } }
             }
         }
+    }
+}
+
+/// The reason why a run failed, else its rate now or its weakest port.
+fn result(state: &State) -> String {
+    let rates = state.live.iter().flat_map(|live| &live.received_bits_per_s);
+    match (&state.why, &state.live, &state.weakest) {
+        (Some(why), ..) => why.clone(),
+        (None, Some(_), _) => show_rate(sum(rates.copied()) as f64),
+        (None, None, Some(weakest)) if !weakest.is_empty() => format!("weakest {weakest}"),
+        (None, None, _) => String::new(),
+    }
+}
+
+/// Age of a time for people, in its largest unit: `4 min ago`.
+fn ago(at_ms: u64, now_ms: u64) -> String {
+    let age = show_age(now_ms.saturating_sub(at_ms) / 1000);
+    let largest: Vec<&str> = age.split(' ').take(2).collect();
+    format!("{} ago", largest.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::answers;
+    use crate::web::app::tests::app;
+    use crate::web::state::tests::state;
+
+    const NAME: &str = "pb-20261123-034713-f63c44";
+
+    /// Symptom: of a run that found its host busy, the list showed only "weakest local3 receive 0.00 Gbit/s".
+    #[test]
+    fn the_list_tells_why_a_run_failed_and_blames_no_port() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = app(folder.path());
+        let mut run = state(NAME);
+        let page = |run: &State| {
+            let runs = std::slice::from_ref(run);
+            rows(&app, &Asker::default(), runs).into_string()
+        };
+        let healthy = page(&run);
+        for text in [
+            "weakest n03 receive",
+            "rack 7 - mesh",
+            "n[01-16]",
+            "11 s",
+            "4 min ago",
+            ">PASS<",
+        ] {
+            assert!(healthy.contains(text), "{text}: {healthy}");
+        }
+        let compare = format!("/compare?now={NAME}");
+        assert!(
+            healthy.contains(&compare) && !healthy.contains("again"),
+            "{healthy}"
+        );
+        run.verdict = Some(VerdictWord::Invalid);
+        run.why = Some("local1: busy: run c97c3b".to_owned());
+        let busy = page(&run);
+        assert!(
+            busy.contains("busy: run c97c3b") && !busy.contains("weakest"),
+            "{busy}"
+        );
+        assert!(!busy.contains(&compare), "{busy}");
+    }
+
+    /// Symptom: a run that ended with its server had the red badge INVALID.
+    #[test]
+    fn an_aborted_run_has_no_red_badge() {
+        let mut run = state(NAME);
+        run.verdict = Some(VerdictWord::Invalid);
+        assert_eq!(
+            badge(&run).into_string(),
+            "<span class=\"badge fail\">INVALID</span>"
+        );
+        run.aborted = true;
+        assert_eq!(
+            badge(&run).into_string(),
+            "<span class=\"badge none\">aborted</span>"
+        );
+    }
+
+    /// Symptom: error pages offered "Log in" to a user who was logged in.
+    #[test]
+    fn an_error_page_knows_who_is_logged_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = app(folder.path());
+        let asker = Asker {
+            session: Some("x".to_owned()),
+            ..Asker::default()
+        };
+        let status = axum::http::StatusCode::NOT_FOUND;
+        let mut answer = answers::problem(&app, false, status, "there is no such page");
+        answers::draw(&app, &asker, &mut answer);
+        let body = axum::body::to_bytes(answer.into_body(), 65536);
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let body = runtime.unwrap().block_on(body).unwrap();
+        let page = String::from_utf8(body.to_vec()).unwrap();
+        assert!(page.contains("there is no such page (404)."), "{page}");
+        assert!(
+            page.contains("Log out") && !page.contains("Log in"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn an_age_has_its_largest_unit() {
+        assert_eq!(ago(0, 245_000), "4 min ago");
+        assert_eq!(ago(0, 400_000_000), "4 d ago");
+        assert_eq!(ago(2000, 1000), "0 s ago");
     }
 }

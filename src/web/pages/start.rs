@@ -2,22 +2,22 @@
 
 use maud::{Markup, html};
 
-use crate::units::show_rate;
+use crate::units::{show_age, show_rate};
 use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::queue::Offer;
-use crate::web::request::{Fields, Refusal};
+use crate::web::request::{Fields, Refusal, Typed, test_of};
 use crate::web::run_store::RunName;
 use crate::web::site::length;
 use crate::web::state::State;
 
 use super::{mark, page, rows};
 
-/// First page: runs under way, the form that starts a run, and the latest runs.
+/// First page: runs under way, the form that starts a run, and the latest runs. The form has the values in `typed`.
 pub(crate) fn home(
     app: &App,
     asker: &Asker,
-    fields: &Fields,
+    typed: &Typed,
     refusal: Option<&Refusal>,
     under_way: &[State],
     latest: &[State],
@@ -25,131 +25,338 @@ pub(crate) fn home(
     let body = html! {
         @if !under_way.is_empty() {
             h2 { "Queued and running" }
-            (rows(app, under_way))
+            (rows(app, asker, under_way))
         }
         h1 { "Start a run" }
-        @if asker.is_known { (form(app, asker, fields, refusal)) } @else {
+        @if asker.is_known { (form(app, typed, refusal)) } @else {
             p { a .button href={ (app.base) "/login" } { "Log in to start a run" } }
         }
         @if !latest.is_empty() {
             h2 { "Latest results" }
-            (rows(app, latest))
+            (rows(app, asker, latest))
         }
     };
     page(app, asker, "Start a run", None, body)
 }
 
-fn form(app: &App, asker: &Asker, fields: &Fields, refusal: Option<&Refusal>) -> Markup {
+/// The form. It only asks the question, so that it has an address and a browser can go back to it.
+fn form(app: &App, typed: &Typed, refusal: Option<&Refusal>) -> Markup {
     let site = &app.queue.site;
-    let wrong = |field: &str| refusal.filter(|refusal| refusal.field == field);
-    let choice = |name: &str, label: &str, list: &[String], chosen: &str| {
+    let value = |name: &str| typed.get(name).map_or("", String::as_str);
+    let wrong = |name: &str| refusal.filter(|refusal| refusal.field == name);
+    let is_wrong = |name: &str| wrong(name).map(|_| "true");
+    let text = |name: &str, label: &str, fill: &str, most: u32, help: &str| {
         html! {
             label for=(name) { (label) }
-            select #(name) name=(name) aria-invalid=[wrong(name).map(|_| "true")] {
-                @for one in list { option value=(one) selected[one == chosen] { (one) } }
-            }
+            input #(name) name=(name) value=(value(name)) maxlength=(most) list=[(name == "time").then_some("time-list")] autocomplete=(fill) autocapitalize="off"
+                spellcheck="false" aria-describedby={ (name) "-help" } aria-invalid=[is_wrong(name)] autofocus[is_wrong(name).is_some()];
             (complaint(wrong(name)))
-        }
-    };
-    let text = |name: &str, label: &str, value: &str, hint: &str, most: u32| {
-        html! {
-            label for=(name) { (label) }
-            input #(name) name=(name) value=(value) maxlength=(most) placeholder=(hint) autocomplete="off" autocapitalize="off" spellcheck="false"
-                aria-invalid=[wrong(name).map(|_| "true")];
-            (complaint(wrong(name)))
+            span .note id={ (name) "-help" } { (help) }
         }
     };
     let most = length(site.limits.time_ns);
-    let time_hint = format!("default: set by the profile; at most {most}");
-    let rate_hint = match site.limits.rate_bits_per_s {
-        Some(most) => format!(
-            "at most {}, which is also the default",
-            show_rate(most as f64)
-        ),
-        None => "default: unlimited".to_owned(),
-    };
-    let phases = fields.phases.unwrap_or(2);
-    html! {
-        @if let Some(refusal) = refusal {
-            p role="alert" .complaint { (refusal.field) ": " (refusal.what) "." }
+    let rate_help = match site.limits.rate_bits_per_s {
+        Some(most) => {
+            let most = show_rate(most as f64);
+            format!("Such as 1G. At most {most}, which is also the default.")
         }
-        form .fields method="post" action={ (app.base) "/confirm" } {
-            (mark(app, asker))
+        None => "Such as 1G. Without it, the rate is unlimited.".to_owned(),
+    };
+    // These have no place of their own in this form.
+    let is_elsewhere = |field: &str| match field {
+        "group" => site.groups.is_empty(),
+        "hosts" => !site.allow.free_hosts,
+        field => field == "run",
+    };
+    let phases = typed.get("phases").filter(|text| !text.is_empty());
+    let phases = phases.map_or("2", String::as_str);
+    html! {
+        @if let Some(refusal) = refusal.filter(|refusal| is_elsewhere(refusal.field)) {
+            p role="alert" .complaint { (refusal.what) "." }
+        }
+        form .fields action={ (app.base) "/confirm" } {
             @if !site.groups.is_empty() {
                 label for="group" { "Hosts" }
-                select #group name="group" aria-invalid=[wrong("group").map(|_| "true")] {
-                    @if site.allow.free_hosts { option value="" selected[fields.group.is_empty()] { "enter host names below" } }
-                    @for (one, group) in &site.groups { option value=(one) selected[*one == fields.group] { (one) " (" (group.listed()) ")" } }
+                select #group name="group" aria-invalid=[is_wrong("group")] {
+                    @if site.allow.free_hosts { option value="" { "enter host names below" } }
+                    @for (one, group) in site.groups_in_order() { option value=(one) selected[one == value("group")] { (one) " (" (group.listed()) ")" } }
                 }
                 (complaint(wrong("group")))
             }
-            @if site.allow.free_hosts { (text("hosts", "Host names", &fields.hosts, "n1,n2 or n[01-16]", 4096)) }
-            (choice("profile", "Profile", &site.allow.profiles, &fields.profile))
-            (choice("pattern", "Pattern", &site.allow.patterns, &fields.pattern))
+            @if site.allow.free_hosts { (text("hosts", "Host names", "off", 4096, "Such as n1,n2 or n[01-16].")) }
+            (tests(app, typed, wrong("profile").or(wrong("pattern"))))
             label for="phases" { "Phases" }
-            input #phases name="phases" type="number" min="2" max=(site.allow.phases) value=(phases) required aria-invalid=[wrong("phases").map(|_| "true")];
+            input #phases name="phases" type="number" min="2" max=(site.allow.phases) value=(phases) required aria-describedby="phases-help"
+                aria-invalid=[is_wrong("phases")];
             (complaint(wrong("phases")))
-            (text("time", "Time per test", &fields.time, &time_hint, 12))
-            (text("rate", "Rate per link", &fields.rate, &rate_hint, 12))
-            (text("by", "Your name", &fields.by, "shown to other users of this site", 64))
-            (text("note", "Purpose", &fields.note, "for example: new cable at Eth1/8", 200))
+            span .note #phases-help { "2: every node sends and receives. With 3 or more, nodes also pass blocks on, which loads the ports as a relay does." }
+            (text("time", "Time per test", "off", 12, &format!("Such as 30s. Default: 10 s with quick, 30 s for each permutation with acceptance. At most {most}.")))
+            datalist #time-list { @for one in ["5s", "30s", "60s"] { option value=(one) {} } }
+            (text("rate", "Rate per link", "off", 12, &rate_help))
+            (text("by", "Your name", "name", 64, "Other users of this site see it."))
+            (text("note", "Purpose", "off", 200, "For example: new cable at Eth1/8."))
             button { "Continue" }
         }
     }
 }
 
+/// The choice of a test: one for each profile and its pattern, so that nobody chooses a pattern that the profile ignores. A test that every group
+/// refuses cannot be chosen.
+fn tests(app: &App, typed: &Typed, wrong: Option<&Refusal>) -> Markup {
+    let allow = &app.queue.site.allow;
+    let chosen = test_of(typed);
+    let choices = allow.profiles.iter().flat_map(|profile| {
+        let patterns: &[String] = match profile.as_str() {
+            "quick" => &allow.patterns,
+            _ => &[],
+        };
+        let own = patterns.iter().map(String::as_str);
+        let none = patterns.is_empty().then_some("");
+        own.chain(none)
+            .map(move |pattern| (profile.as_str(), pattern))
+    });
+    let choices = choices.map(|(profile, pattern)| {
+        let lengths = app.queue.lengths(profile, pattern);
+        let refusal = lengths.iter().find_map(|one| one.as_ref().err()).cloned();
+        let known: Vec<u64> = lengths.into_iter().filter_map(Result::ok).collect();
+        let refusal = refusal.filter(|_| known.is_empty() && !allow.free_hosts);
+        (profile, pattern, known, refusal)
+    });
+    let choices: Vec<_> = choices.collect();
+    let is_chosen = |profile: &str, pattern: &str| {
+        chosen[0] == profile && (pattern.is_empty() || chosen[1] == pattern)
+    };
+    let at = choices
+        .iter()
+        .position(|(profile, pattern, ..)| is_chosen(profile, pattern));
+    let first = choices.iter().position(|(.., refusal)| refusal.is_none());
+    html! {
+        span #tests { "Test" }
+        div .choices role="radiogroup" aria-labelledby="tests" {
+            @for (index, (profile, pattern, known, refusal)) in choices.iter().enumerate() {
+                @let id = format!("test-{profile}-{pattern}");
+                @let value = format!("{profile} {pattern}");
+                div {
+                    input #(id) type="radio" name="test" value=(value.trim()) checked[at.or(first) == Some(index)] disabled[refusal.is_some()]
+                        aria-describedby={ (id) "-help" };
+                    label for=(id) { (profile) @if !pattern.is_empty() { ", " (pattern) } }
+                    span .note id={ (id) "-help" } {
+                        @match refusal {
+                            Some(refusal) => { "Not possible here: " (refusal.what) "." }
+                            None => { (explained(profile, pattern)) (takes(known)) "." }
+                        }
+                    }
+                }
+            }
+        }
+        (complaint(wrong))
+    }
+}
+
+/// What a test loads.
+fn explained(profile: &str, pattern: &str) -> &'static str {
+    let name = pattern.split(':').next().unwrap_or_default();
+    match (profile, name) {
+        ("acceptance", _) => {
+            "The acceptance test: permutations, losses, then all ports at once, three times"
+        }
+        ("soak", _) => "All ports at once, for a day",
+        (_, "all-to-all") => "Every node sends to every node and to itself: all ports at once",
+        (_, "mesh") => "Every node sends to every other node: all ports at once",
+        (_, "rotate") => {
+            "Each node has one partner at a time: all permutations, one after the other"
+        }
+        (_, "ring" | "shift") => "Each node sends to one node and receives from one",
+        (_, "bisection") if pattern.ends_with("one-way") => {
+            "The first half of the nodes sends to the second"
+        }
+        (_, "bisection") => "Two halves of the nodes send to each other",
+        (_, "pairs") => "Neighbours send to each other",
+        (_, "incast") => "Several nodes send to the first one",
+        (_, "outcast") => "The first node sends to several",
+        (_, "hol") => "One congested port, and a pair that must not slow down",
+        _ => "A test of this site",
+    }
+}
+
+/// Planned time of a test on the groups of a site.
+fn takes(known_ms: &[u64]) -> String {
+    let show = |ms: u64| show_age(ms.div_ceil(1000));
+    match (known_ms.iter().min(), known_ms.iter().max()) {
+        (Some(least), Some(most)) if least < most => {
+            format!(
+                "; {} to {}, depending on the group",
+                show(*least),
+                show(*most)
+            )
+        }
+        (Some(least), _) => format!("; {}", show(*least)),
+        _ => String::new(),
+    }
+}
+
 fn complaint(refusal: Option<&Refusal>) -> Markup {
-    html! { @if let Some(refusal) = refusal { span .complaint { (refusal.what) } } }
+    html! { @if let Some(refusal) = refusal { span .complaint role="alert" { (refusal.what) "." } } }
+}
+
+/// The question before a start.
+pub(crate) struct Question<'a> {
+    /// Fields of the request.
+    pub fields: &'a Fields,
+    /// The run.
+    pub offer: &'a Offer,
+    /// Runs that wait or run, in queue order.
+    pub under_way: &'a [State],
+    /// Signed name of the run: repeated clicks on the button start one run.
+    pub ticket: &'a str,
+    /// The run that this question has started, if it has.
+    pub started: Option<&'a RunName>,
+    /// Values of the form, as in an address.
+    pub values: &'a str,
 }
 
 /// Page with the question before a start, and the runs on the same fabric that come first.
-pub(crate) fn question(
-    app: &App,
-    asker: &Asker,
-    fields: &Fields,
-    offer: &Offer,
-    under_way: &[State],
-) -> Markup {
+pub(crate) fn question(app: &App, asker: &Asker, question: &Question) -> Markup {
+    let offer = question.offer;
     let same = |state: &&State| {
         let name: Option<RunName> = state.name.parse().ok();
         let request = name.and_then(|name| app.queue.run_store.request(&name));
         request.is_some_and(|request| request.asked.fabric == offer.asked.fabric)
     };
-    let before: Vec<&State> = under_way.iter().filter(same).collect();
-    let hidden = [
-        ("group", &fields.group),
-        ("hosts", &fields.hosts),
-        ("pattern", &fields.pattern),
-        ("profile", &fields.profile),
-        ("time", &fields.time),
-        ("rate", &fields.rate),
-        ("by", &fields.by),
-        ("note", &fields.note),
-    ];
+    let before: Vec<&State> = question.under_way.iter().filter(same).collect();
     let body = html! {
         h1 { (offer.extent.question()) }
-        p { (offer.asked.what) ". " (tests(offer.extent.tests)) }
+        p { (offer.asked.what) ". " (number(offer.extent.tests)) }
         p .note { "The run slows down all other traffic on these ports. It takes longer than this time: pipebench also starts the hosts, drains the links and retests suspects." }
-        @if let Some(first) = before.first() {
-            p .notice { "This run will be queued: " (before.len()) " ahead, first " a href={ (app.base) "/runs/" (first.name) } { (first.name) } " by " (first.by) "." }
-        }
-        form method="post" action={ (app.base) "/start" } {
-            (mark(app, asker))
-            @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
-            input type="hidden" name="phases" value=(fields.phases.unwrap_or(2));
-            // Repeated clicks on the button start one run.
-            input type="hidden" name="ticket" value=(app.guard.ticket(&app.queue.new_name(), app.queue.now_ms()));
-            button autofocus { "Start" }
-            " "
-            a .button .plain href={ (app.base) "/" } { "Back" }
+        @if let Some(run) = question.started {
+            p .notice { "This run was started: " a href={ (app.base) "/runs/" (run) } { (run) } "." }
+        } @else {
+            @if let Some(first) = before.first() {
+                p .notice { "This run will be queued: " (before.len()) " ahead, first " a href={ (app.base) "/runs/" (first.name) } { (first.name) } " by " (first.by) "." }
+            }
+            form method="post" action={ (app.base) "/start" } {
+                (mark(app, asker))
+                @for (name, value) in question.fields.typed() { input type="hidden" name=(name) value=(value); }
+                input type="hidden" name="ticket" value=(question.ticket);
+                button autofocus { "Start" }
+                " "
+                a .button .plain href={ (app.base) "/?" (question.values) } { "Back" }
+            }
         }
     };
     page(app, asker, "Start this run?", None, body)
 }
 
-fn tests(count: usize) -> String {
-    match count {
+fn number(tests: usize) -> String {
+    match tests {
         1 => "One test.".to_owned(),
-        count => format!("{count} tests, one after the other."),
+        tests => format!("{tests} tests, one after the other."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::app::tests::app;
+
+    fn typed(values: &[(&str, &str)]) -> Typed {
+        let own = values
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        own.collect()
+    }
+
+    fn shown(values: &[(&str, &str)], refusal: Option<&Refusal>) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        form(&app(folder.path()), &typed(values), refusal).into_string()
+    }
+
+    /// Symptom: no word on quick and acceptance, and a pattern could be chosen that `acceptance` silently ignored.
+    #[test]
+    fn each_test_is_one_choice_with_what_it_loads_and_how_long() {
+        let page = shown(&[], None);
+        for text in [
+            "all permutations, one after the other; 11 s.",
+            "Every node sends to every node and to itself",
+            "The acceptance test: ",
+            "Not possible here: --pattern mesh needs more nodes.",
+        ] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
+        assert_eq!(page.matches("value=\"acceptance\"").count(), 1);
+        let has = |attributes: &str| {
+            let tag = format!("id=\"test-{attributes}");
+            assert!(page.contains(&tag), "{tag}: {page}");
+        };
+        has("quick-all-to-all\" type=\"radio\" name=\"test\" value=\"quick all-to-all\" checked");
+        has("quick-mesh\" type=\"radio\" name=\"test\" value=\"quick mesh\" disabled");
+        let again = shown(&[("profile", "acceptance"), ("pattern", "mesh")], None);
+        assert!(again.contains("value=\"acceptance\" checked"), "{again}");
+        // The first group of the file comes first, too.
+        let place = |group: &str| page.find(&format!("<option value=\"{group}\"")).unwrap();
+        assert!(place("rack 7") < place("local"), "{page}");
+    }
+
+    /// Symptom: the error appeared twice ("time: time "10 apples"..."), and with a wrong number of phases the form came back empty.
+    #[test]
+    fn an_error_appears_once_and_what_was_typed_comes_back() {
+        let values = [
+            ("time", "10 apples"),
+            ("phases", "1e1"),
+            ("note", "new cable"),
+            ("test", "quick rotate"),
+        ];
+        for field in ["time", "phases", "run", "hosts"] {
+            let page = shown(&values, Some(&Refusal::of(field, "cannot be read")));
+            assert_eq!(page.matches("cannot be read").count(), 1, "{page}");
+            assert_eq!(page.matches("role=\"alert\"").count(), 1, "{page}");
+            assert!(page.contains("value=\"quick rotate\" checked"), "{page}");
+            for (_, value) in &values[..3] {
+                assert!(
+                    page.contains(&format!("value=\"{value}\"")),
+                    "{value}: {page}"
+                );
+            }
+        }
+    }
+
+    /// Symptom: Back after Start asked "Confirm Form Resubmission", since the question was the answer to a form.
+    #[test]
+    fn the_form_is_sent_in_an_address_and_its_question_starts_one_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = app(folder.path());
+        let page = form(&app, &Typed::new(), None).into_string();
+        assert!(
+            page.contains("action=\"/confirm\"") && !page.contains("post"),
+            "{page}"
+        );
+        let fields = Fields::read(&typed(&[("group", "rack 7")])).unwrap();
+        let offer = app.queue.offer(&fields).unwrap();
+        let run = "pb-20261121-101500-abcdef".parse().unwrap();
+        let asked = |started| {
+            let asked = Question {
+                fields: &fields,
+                offer: &offer,
+                under_way: &[],
+                ticket: "a.b",
+                started,
+                values: "group=rack+7",
+            };
+            question(&app, &Asker::default(), &asked).into_string()
+        };
+        let page = asked(None);
+        for text in [
+            "Loads 4 ports for 11 s.",
+            "value=\"a.b\"",
+            "href=\"/?group=rack+7\"",
+            "action=\"/start\"",
+        ] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
+        let page = asked(Some(&run));
+        assert!(
+            page.contains("This run was started") && !page.contains("/start"),
+            "{page}"
+        );
     }
 }
