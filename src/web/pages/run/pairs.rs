@@ -178,8 +178,8 @@ mod tests {
 
     /// Nodes that send each other this rate.
     fn even(nodes: usize, rate: u64) -> Live {
-        let cell = |from, to| (from != to).then_some(rate);
-        let row = |from| (0..nodes).map(|to| cell(from, to)).collect();
+        let cell = |from: usize, to: usize| (from != to).then_some(rate);
+        let row = |from| -> Vec<Option<u64>> { (0..nodes).map(|to| cell(from, to)).collect() };
         Live {
             nodes: (0..nodes).map(|node| format!("n{node}")).collect(),
             matrix_bits_per_s: (0..nodes).map(row).collect(),
