@@ -35,13 +35,13 @@ fn a_run_is_followed_and_read_and_is_as_one_of_the_command_line() {
     assert!(site.names().is_empty(), "an offer starts nothing");
 
     let name = server.start_run(SHORT);
-    // Events, as a browser gets them.
+    // Events, as a program gets them.
     let mut stream = TcpStream::connect(server.address).expect("a server");
     stream.set_read_timeout(Some(SOON)).expect("a time");
     let asked = request(
         server.address,
         "GET",
-        &format!("/runs/{name}/events"),
+        &format!("/api/v1/runs/{name}/events"),
         &[],
         "",
     );
@@ -197,6 +197,33 @@ fn a_run_is_followed_and_read_and_is_as_one_of_the_command_line() {
     assert_eq!(server.get("/health").body, "ok\n");
 }
 
+/// Symptom: the page of a run whose server was lost looked like that of a live run, since a page heard nothing between two states either.
+#[test]
+fn a_page_hears_from_its_server_while_nothing_changes() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let [first, second] = server.one_runs_and_one_waits();
+    let mut stream = TcpStream::connect(server.address).expect("a server");
+    stream.set_read_timeout(Some(SOON)).expect("a time");
+    let path = format!("/runs/{second}/events");
+    let asked = request(server.address, "GET", &path, &[], "");
+    stream.write_all(&asked).expect("sent");
+    let (mut alive, mut part) = (0, String::new());
+    for line in BufReader::new(stream).lines().map_while(Result::ok) {
+        if let Some(data) = line.strip_prefix("data: <") {
+            data.clone_into(&mut part);
+        }
+        alive += usize::from(line == "event: alive");
+        if alive == 2 {
+            break;
+        }
+    }
+    assert_eq!(alive, 2, "{part}");
+    let link = format!("href=\"/runs/{first}\"");
+    assert!(part.contains(&link), "{part}");
+    assert!(part.contains("It starts in about "), "{part}");
+}
+
 #[test]
 fn runs_of_a_fabric_wait_for_each_other_and_can_be_cancelled() {
     let site = Site::new(SITE);
@@ -211,7 +238,8 @@ fn runs_of_a_fabric_wait_for_each_other_and_can_be_cancelled() {
         (&2.into(), &first.as_str().into())
     );
     let page = server.get(&format!("/runs/{third}"));
-    assert!(page.body.contains("queued: 2 ahead"), "{page:?}");
+    let wait = "number 2 in the queue of its fabric";
+    assert!(page.body.contains(wait), "{page:?}");
 
     let cancel = |name: &str| {
         server

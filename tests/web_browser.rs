@@ -39,8 +39,10 @@ fn a_run_is_started_watched_cancelled_read_and_compared_in_a_browser() {
     let server = Served::start(&site);
     let url = format!("http://{}", server.address);
     let token = site.folder.path().join("token");
-    let names = drive("site.mjs", &[OsStr::new(&url), token.as_os_str()])
-        .unwrap_or_else(|error| panic!("{error}\n{}", server.said()));
+    let pid = server.pid().to_string();
+    let arguments = [OsStr::new(&url), token.as_os_str(), OsStr::new(&pid)];
+    let names =
+        drive("site.mjs", &arguments).unwrap_or_else(|error| panic!("{error}\n{}", server.said()));
     // What the page says of runs is what their records say.
     for (name, state) in names.split(' ').zip(["ended", "cancelled", "ended"]) {
         assert_eq!(server.state(name)["state"], state, "{name}");

@@ -1,9 +1,10 @@
 //! The live document of a run: its current state for other processes. Each second a new document replaces the whole file.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::controller::{LinkSample, Observer, RunEvent};
-use crate::plan::Test;
+use crate::plan::{NodeSpec, Test};
 use crate::record::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX, Second};
 use crate::stats::series::Series;
 use crate::store;
@@ -20,6 +21,10 @@ pub(super) struct LiveDocument {
     path: PathBuf,
     live: Live,
     course: Series<u64>,
+    /// Seconds of the course.
+    passed_s: u64,
+    /// Speed of the slowest port, if it says what pairs can reach.
+    port_bits_per_s: Option<u64>,
 }
 
 impl LiveDocument {
@@ -34,6 +39,8 @@ impl LiveDocument {
             path: path.to_owned(),
             live,
             course: Series::default(),
+            passed_s: 0,
+            port_bits_per_s: None,
         }
     }
 
@@ -63,6 +70,7 @@ impl LiveDocument {
         self.live.sent_bits_per_s = per_node(&second.sent_bytes, None);
         let total = crate::units::sum(self.live.received_bits_per_s.iter().copied());
         self.course.push(total);
+        self.passed_s += 1;
         self.live.stretch_s = self.course.stretch();
         let points = self.course.points().iter();
         self.live.course_bits_per_s = points.map(|sum| sum / self.live.stretch_s).collect();
@@ -90,6 +98,33 @@ impl LiveDocument {
     }
 }
 
+/// Speed of the slowest port. `None` unless all speeds are known, each node has its own host, and no uplink can be slower than a port.
+fn slowest_port(nodes: &[NodeSpec]) -> Option<u64> {
+    let hosts: HashSet<&str> = nodes.iter().map(|node| node.host.as_str()).collect();
+    let is_alone = hosts.len() == nodes.len() && nodes.iter().all(|node| node.group.is_none());
+    let speeds: Option<Vec<u64>> = nodes.iter().map(|node| node.speed_bits_per_s).collect();
+    speeds.filter(|_| is_alone)?.into_iter().min()
+}
+
+/// Rate that each pair of a test can reach if its ports have this speed and share it evenly, within the rate limit of its links. `None` if the speed
+/// is unknown, since the limit can be far above it, if pairs have limits of their own, or if the document lists no pairs.
+fn pair_rate(test: &Test, nodes: usize, port_bits_per_s: Option<u64>) -> Option<u64> {
+    if nodes > MOST_IN_MATRIX || !test.paces.is_empty() {
+        return None;
+    }
+    let others =
+        |node: usize, peers: Vec<usize>| peers.iter().filter(|peer| **peer != node).count();
+    let most = (0..nodes).map(|node| {
+        let to = others(node, test.pattern.targets(nodes, node));
+        to.max(others(node, test.pattern.sources(nodes, node)))
+    });
+    let most = most.max().filter(|most| *most > 0)? as u64;
+    let share = port_bits_per_s?.saturating_mul(test.rails as u64) / most;
+    let links = test.streams.saturating_mul(test.phases.saturating_sub(1)) as u64;
+    let limit = test.sockets.rate_bits_per_s;
+    Some(limit.map_or(share, |rate| share.min(rate.saturating_mul(links))))
+}
+
 /// A part of the work: number `number` of `of`.
 fn part(number: usize, of: usize, what: String) -> LiveTest {
     LiveTest {
@@ -111,6 +146,7 @@ impl Observer for LiveDocument {
             RunEvent::Stage(text) => text.clone_into(&mut self.live.stage),
             RunEvent::Hosts { plan, .. } => {
                 self.live.nodes = plan.nodes.iter().map(|node| node.label.clone()).collect();
+                self.port_bits_per_s = slowest_port(&plan.nodes);
             }
             RunEvent::Test {
                 number, of, test, ..
@@ -121,6 +157,9 @@ impl Observer for LiveDocument {
                     planned_s: planned_ns.map(|ns| ns.div_ceil(SECOND_NS)),
                     ..part(number, of, what)
                 });
+                let nodes = self.live.nodes.len();
+                self.live.expected_pair_bits_per_s = pair_rate(test, nodes, self.port_bits_per_s);
+                self.live.began_s.push(self.passed_s);
             }
             RunEvent::Second { test, second } => self.second(test, second),
             RunEvent::Step { progress, .. } => {
@@ -144,5 +183,38 @@ impl Observer for LiveDocument {
             | RunEvent::Held(_) => return,
         }
         self.write();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::test_of;
+
+    /// Symptom: the colours of the page's matrix compared pairs with the fastest one, since the document did not say what is expected.
+    #[test]
+    fn the_document_says_what_pairs_can_reach_if_speeds_are_known() {
+        let node = |host: &str, speed_bits_per_s| NodeSpec {
+            host: host.to_owned(),
+            speed_bits_per_s,
+            ..NodeSpec::default()
+        };
+        let (slow, fast) = (Some(10_000_000_000), Some(25_000_000_000));
+        let ports = slowest_port(&[node("a", fast), node("b", slow), node("c", fast)]);
+        assert_eq!(ports, slow);
+        let mut test = test_of(3, 2);
+        // Each port has pairs with two other nodes.
+        assert_eq!(pair_rate(&test, 3, ports), Some(5_000_000_000));
+        // Two links in each of two boundaries.
+        test.sockets.rate_bits_per_s = Some(100_000_000);
+        assert_eq!(pair_rate(&test, 3, ports), Some(400_000_000));
+        assert_eq!(pair_rate(&test, 3, None), None);
+        assert_eq!(pair_rate(&test, MOST_IN_MATRIX + 1, ports), None);
+        // Nodes of one host share its port, and an unknown port can be slower.
+        assert_eq!(slowest_port(&[node("a", slow), node("a", slow)]), None);
+        assert_eq!(slowest_port(&[node("a", slow), node("b", None)]), None);
+        let mut behind = node("b", slow);
+        behind.group = Some("leaf 2".to_owned());
+        assert_eq!(slowest_port(&[node("a", slow), behind]), None);
     }
 }

@@ -32,6 +32,13 @@ pub struct Live {
     /// Rates of pairs in the last second, in bits per second: one row per sending node, one column per receiving node. `None` where no link exists.
     /// Empty above [`MOST_IN_MATRIX`] nodes.
     pub matrix_bits_per_s: Vec<Vec<Option<u64>>>,
+    /// Rate that each pair of the current test can reach by the speeds of the ports and the rate limit of the links, in bits per second. `None` if
+    /// the speeds are unknown.
+    #[serde(default)]
+    pub expected_pair_bits_per_s: Option<u64>,
+    /// Second of the course in which each test began.
+    #[serde(default)]
+    pub began_s: Vec<u64>,
 }
 
 /// Maximum number of nodes for which the document lists rates of pairs.

@@ -13,11 +13,14 @@ const MOST_LISTENERS: usize = 64;
 /// Maximum number of listeners of one address outside this machine.
 const MOST_OF_ADDRESS: usize = 16;
 
+/// A run that is followed, and true if API clients follow it, false for pages.
+pub(super) type Followed = (RunName, bool);
+
 /// Event listeners of each run, and their limits.
 pub(super) struct EventHub {
     pub(super) seats: Arc<Semaphore>,
     pub(super) connections: Connections,
-    pub(super) watched: Mutex<HashMap<RunName, watch::Sender<Arc<str>>>>,
+    pub(super) watched: Mutex<HashMap<Followed, watch::Sender<Arc<str>>>>,
 }
 
 impl EventHub {
@@ -33,14 +36,14 @@ impl EventHub {
     /// Stops watching a run that is over or has no listeners; returns true if so. One lock covers both steps, so no listener joins in between.
     pub(super) fn leave(
         &self,
-        name: &RunName,
+        run: &Followed,
         sender: &watch::Sender<Arc<str>>,
         over: bool,
     ) -> bool {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let done = over || sender.receiver_count() == 0;
         if done {
-            watched.remove(name);
+            watched.remove(run);
         }
         done
     }

@@ -1,5 +1,5 @@
-//! Server-sent events: the state of a run after each change. One task reads a run every half second for all its listeners. A slow listener gets the
-//! latest state and misses the ones between.
+//! Server-sent events: the state of a run after each change, for API clients, and the part of its page that shows it, for pages. One task reads a run
+//! every half second for all listeners of one kind. A slow listener gets the latest state and misses the ones between.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -19,12 +19,15 @@ use tokio_stream::wrappers::WatchStream;
 use super::answers::{of_run, problem};
 use super::app::App;
 use super::connections::Place;
-use super::event_hub::EventHub;
+use super::event_hub::{EventHub, Followed};
 use super::guard::Asker;
+use super::pages;
 use super::run_store::RunName;
 
 const LOOK: Duration = Duration::from_millis(500);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The same for a page, which says that the server is lost after two seconds of silence.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// Streams the events of a run, to an API client or to a page.
 pub(super) async fn follow<const IS_API: bool>(
@@ -48,38 +51,56 @@ fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool) ->
         let what = "too many clients listen to events: try again later";
         return problem(app, is_api, StatusCode::SERVICE_UNAVAILABLE, what);
     };
-    let receiver = listen(app, event_hub, name);
-    let stream = WatchStream::new(receiver).map(move |text| tell(&seat, &text));
-    let events = Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    let receiver = listen(app, event_hub, (name.clone(), is_api));
+    let stream = WatchStream::new(receiver).map(move |text| tell(&seat, is_api, &text));
+    let alive = match is_api {
+        true => KeepAlive::new().interval(KEEP_ALIVE),
+        // Scripts see events, and no comments.
+        false => KeepAlive::new()
+            .interval(BEAT)
+            .event(Event::default().event("alive").data("1")),
+    };
+    let events = Sse::new(stream).keep_alive(alive);
     // A proxy must not buffer the events.
     ([("x-accel-buffering", "no")], events).into_response()
 }
 
 /// Builds an event. The argument `_seat` keeps the seat in the caller's closure for as long as the stream lives.
-fn tell(_seat: &(OwnedSemaphorePermit, Place), text: &str) -> Result<Event, Infallible> {
-    Ok(Event::default().event("state").data(text))
+fn tell(
+    _seat: &(OwnedSemaphorePermit, Place),
+    is_api: bool,
+    text: &str,
+) -> Result<Event, Infallible> {
+    Ok(match is_api {
+        true => Event::default().event("state").data(text),
+        false => Event::default().event("part").retry(BEAT).data(text),
+    })
 }
 
-fn state_of(app: &App, name: &RunName) -> Option<(Arc<str>, bool)> {
+/// Data of the next event, and true if it is the last one.
+fn data_of(app: &App, (name, is_api): &Followed) -> Option<(Arc<str>, bool)> {
     let state = app.queue.state(name)?;
-    let text = serde_json::to_string(&state).ok()?;
+    let text = match is_api {
+        true => serde_json::to_string(&state).ok()?,
+        false => pages::part(app, &state).into_string(),
+    };
     Some((text.into(), state.is_over()))
 }
 
-fn listen(app: &Arc<App>, event_hub: &Arc<EventHub>, name: &RunName) -> watch::Receiver<Arc<str>> {
-    let first = block_in_place(|| state_of(app, name));
+fn listen(app: &Arc<App>, event_hub: &Arc<EventHub>, run: Followed) -> watch::Receiver<Arc<str>> {
+    let first = block_in_place(|| data_of(app, &run));
     let watched = event_hub.watched.lock();
     let mut watched = watched.unwrap_or_else(PoisonError::into_inner);
-    if let Some(sender) = watched.get(name) {
+    if let Some(sender) = watched.get(&run) {
         return sender.subscribe();
     }
     let first = first.map_or_else(|| Arc::from("null"), |(text, _)| text);
     let (sender, receiver) = watch::channel(first);
-    watched.insert(name.clone(), sender.clone());
-    let (app, event_hub, name) = (Arc::clone(app), Arc::clone(event_hub), name.clone());
+    watched.insert(run.clone(), sender.clone());
+    let (app, event_hub) = (Arc::clone(app), Arc::clone(event_hub));
     tokio::spawn(async move {
         loop {
-            let looked = block_in_place(|| state_of(&app, &name));
+            let looked = block_in_place(|| data_of(&app, &run));
             let over = looked.as_ref().is_none_or(|(_, over)| *over);
             if let Some((text, _)) = looked {
                 sender.send_if_modified(|known| {
@@ -88,7 +109,7 @@ fn listen(app: &Arc<App>, event_hub: &Arc<EventHub>, name: &RunName) -> watch::R
                     changed
                 });
             }
-            if event_hub.leave(&name, &sender, over) {
+            if event_hub.leave(&run, &sender, over) {
                 return;
             }
             tokio::time::sleep(LOOK).await;

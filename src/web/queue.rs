@@ -244,6 +244,20 @@ impl Queue {
         (found, more)
     }
 
+    /// The runs that this queued run waits for, in queue order.
+    pub(super) fn ahead(&self, state: &State) -> Vec<State> {
+        let Ok(name) = state.name.parse::<RunName>() else {
+            return Vec::new();
+        };
+        let Some(request) = self.run_store.request(&name) else {
+            return Vec::new();
+        };
+        let fabric = &request.asked.fabric;
+        let before = self.run_store.before(&name, fabric, self.now_ms());
+        let states = before.iter().filter_map(|name| self.state(name));
+        states.collect()
+    }
+
     /// Runs that wait or run, in queue order.
     pub(super) fn under_way(&self) -> Vec<State> {
         let queue = self.run_store.queue().into_iter();

@@ -352,6 +352,7 @@ impl RunStore {
         let began_ms = runner.and_then(|runner| runner.began_ms);
         let stage = match (&outcome, kept) {
             (Some(outcome), _) if outcome.how == How::Cancelled => Stage::Cancelled,
+            (None, true) if self.is_cancelled(name) => Stage::Cancelling,
             (None, true) if began_ms.is_some() => Stage::Running,
             (None, true) => Stage::Queued,
             (None, false) if self.is_cancelled(name) => Stage::Cancelled,
@@ -380,7 +381,7 @@ impl RunStore {
             _ => None,
         };
         let live = match stage {
-            Stage::Running => read(&folder.join(LIVE)),
+            Stage::Running | Stage::Cancelling => read(&folder.join(LIVE)),
             _ => None,
         };
         let by = request.map_or("the command line", |one| one.asked.by.as_str());
@@ -654,6 +655,11 @@ pub(super) mod tests {
             run_store.state(&one, u64::MAX).unwrap().state,
             Stage::Running
         );
+        // Symptom: until its processes had ended, a cancelled run said that it runs.
+        assert!(run_store.cancel(&one, u64::MAX).unwrap());
+        let state = run_store.state(&one, u64::MAX).unwrap();
+        assert!(state.state == Stage::Cancelling && !state.is_over());
+        fs::remove_file(run_store.folder_of(&one).join(CANCEL)).unwrap();
         // Another process has its process id by now.
         run_store
             .set_keeper(

@@ -88,6 +88,8 @@ pub(super) enum Stage {
     Queued,
     /// It runs.
     Running,
+    /// It was cancelled, and its processes are still ending.
+    Cancelling,
     /// It ended and has a record.
     Ended,
     /// It was cancelled, with or without a record.
@@ -161,7 +163,7 @@ pub(super) struct State {
 impl State {
     /// True once the run is over.
     pub(super) fn is_over(&self) -> bool {
-        !matches!(self.state, Stage::Queued | Stage::Running)
+        matches!(self.state, Stage::Ended | Stage::Cancelled | Stage::Failed)
     }
 
     /// True if the run has figures to compare with those of another run.

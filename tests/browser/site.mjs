@@ -1,9 +1,9 @@
 // The page in a real browser: fill the form, watch figures move, cancel, read, compare; at two widths, both colour schemes, and by keyboard alone.
-// Usage: node site.mjs FOLDER_FOR_PICTURES URL TOKEN_FILE
+// Usage: node site.mjs FOLDER_FOR_PICTURES URL TOKEN_FILE PROCESS_ID_OF_THE_SERVER
 import { readFileSync } from "node:fs";
 import { faint, insist, launch } from "./chromium.mjs";
 
-const [pictures, url, tokenFile] = process.argv.slice(2);
+const [pictures, url, tokenFile, server] = process.argv.slice(2);
 const token = readFileSync(tokenFile, "utf8").trim();
 const WIDTHS = { phone: { width: 360, height: 740 }, desk: { width: 1280, height: 900 } };
 const SOON = 60_000;
@@ -76,12 +76,39 @@ const start = async ({ page, look }, time) => {
   const rate = (await page.locator("#total").textContent()).match(/^([\d.]+) [GMk]bit\/s$/);
   insist(Number(rate?.[1]) > 0, "a rate with its unit");
   insist((await page.locator("#unit").textContent()).match(/^[GMk]bit\/s$/), "the unit of the pairs");
-  insist((await page.locator("#matrix td").count()) === 9, "a matrix of three nodes");
-  insist(Number(await page.locator("#matrix td").nth(1).textContent()) > 0, "the rate of a pair");
+  insist((await page.locator("#matrix tbody td").count()) === 9, "a matrix of three nodes");
+  insist(Number(await page.locator("#matrix tbody td").nth(1).textContent()) > 0, "the rate of a pair");
+  insist((await page.locator(".legend li").count()) === 6, "a legend of six colours");
+  insist((await page.locator(".chart .rates span").count()) === 4, "labels of the chart");
   const names = await page.locator("#live").evaluate(() => [...document.querySelectorAll("#matrix tbody th")].map((cell) => cell.textContent));
   insist(names.length === 3 && names.every(Boolean), `names of its rows: ${names}`);
+  // Symptom: a pair of many nodes could be read by mouse alone. The cell keeps the focus while figures change.
+  await page.locator("#pairs").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  const figures = await page.locator("#total").textContent();
+  await page.waitForFunction((old) => document.getElementById("total").textContent !== old, figures);
+  insist(await page.evaluate(() => document.activeElement.matches("#matrix tbody tr:first-child td:nth-child(3)")), "the cell keeps the focus");
+  const readout = await page.locator("#readout").textContent();
+  insist(readout.match(/^\S+ to \S+: [\d.]+ [GMk]bit\/s; .* sends .*; .* receives /), `read-out of a pair: ${readout}`);
+  await page.locator("#matrix tbody td").nth(3).click();
+  insist((await page.locator("#readout").textContent()).startsWith(`${names[1]} to ${names[0]}: `), "read-out of a tapped cell");
   await look("live");
   return name;
+};
+
+// Symptom: the page of a run whose server was lost looked like that of a live run.
+const lose = async ({ page }) => {
+  const course = () => page.locator("#course polyline").getAttribute("points");
+  process.kill(Number(server), "SIGSTOP");
+  try {
+    await page.getByText(/No word from the server since \d\d:\d\d:\d\d UTC; trying again/).waitFor();
+  } finally {
+    process.kill(Number(server), "SIGCONT");
+  }
+  await page.locator("#lost").waitFor({ state: "hidden" });
+  const before = await course();
+  while ((await course()) === before) await page.waitForTimeout(100);
 };
 
 const desk = await open("desk", "light");
@@ -98,7 +125,11 @@ await desk.look("report");
 const phone = await open("phone", "dark");
 const second = await start(phone, "60s");
 insist(second !== first, "another run");
+await lose(phone);
 await phone.page.getByRole("button", { name: "Cancel this run" }).click();
+// Symptom: until it was over, a cancelled run was "running", with the button.
+await phone.page.locator(".badge", { hasText: /cancelling|cancelled/ }).waitFor();
+insist((await phone.page.getByRole("button", { name: "Cancel this run" }).count()) === 0, "a cancelled run cannot be cancelled");
 await phone.page.locator(".badge", { hasText: "cancelled" }).waitFor();
 await phone.look("cancelled");
 

@@ -7,7 +7,7 @@ mod start;
 
 pub(super) use compare::compare;
 pub(super) use list::list;
-pub(super) use run::run;
+pub(super) use run::{part, run};
 pub(super) use start::{Question, home, question};
 
 use maud::{DOCTYPE, Markup, html};
@@ -110,6 +110,7 @@ fn badge(state: &State) -> Markup {
     let (class, word) = match (state.state, state.verdict) {
         (Stage::Queued, _) => ("none", "queued".to_owned()),
         (Stage::Running, _) => ("busy", "running".to_owned()),
+        (Stage::Cancelling, _) => ("busy", "cancelling".to_owned()),
         (Stage::Cancelled, _) => ("none", "cancelled".to_owned()),
         (Stage::Failed, _) => ("fail", "failed".to_owned()),
         (Stage::Ended, _) if state.aborted => ("none", "aborted".to_owned()),
