@@ -33,7 +33,7 @@ impl Server {
         fs::copy(PIPEBENCH, folder.join("pipebench")).expect("a copy");
         let wrapper = example("pipebench.cgi")
             .replace(
-                "/usr/local/bin/pipebench",
+                "/usr/bin/pipebench",
                 &folder.join("pipebench").display().to_string(),
             )
             .replace(
@@ -169,6 +169,8 @@ fn apache(text: &str) -> Server {
             "ServerRoot {at}\nServerName localhost\nListen 127.0.0.1:{port}\nUser nobody\nGroup nogroup\nPidFile {at}/pid\n\
              ErrorLog {at}/error.log\nScriptSock {at}/cgisock\nDefaultRuntimeDir {at}\nMutex pthread\n{modules}"
         ) + &example("apache.conf")
+            .replace("Listen 127.0.0.1:8081\n", "")
+            .replace("User pipebench\nGroup pipebench\n", "")
             .replace("8081", &port.to_string())
             .replace("/usr/lib/cgi-bin", &folder.display().to_string())
     };

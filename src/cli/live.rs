@@ -1,26 +1,34 @@
 //! The live document of a run: its current state for other processes. Each second a new document replaces the whole file.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::controller::{LinkSample, Observer, RunEvent};
 use crate::plan::{NodeSpec, Test};
-use crate::record::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX, Second};
+use crate::record::{LIVE_VERSION, Live, LiveEvent, LiveTest, MEAN_S, MOST_IN_MATRIX, Second};
 use crate::stats::series::Series;
 use crate::store;
 use crate::units::SECOND_NS;
 
 use super::process::now_ms;
 
-/// Most notices that are kept.
+/// Most notices that are kept, and most events.
 const NOTICES: usize = 20;
+const EVENTS: usize = 40;
 const BITS: u64 = 8;
+
+/// Rates by sending and receiving node.
+type Matrix = Vec<Vec<Option<u64>>>;
 
 /// Keeps the document.
 pub(super) struct LiveDocument {
     path: PathBuf,
+    began: Instant,
     live: Live,
     course: Series<u64>,
+    /// Rates of pairs in the last seconds of the test.
+    matrices: VecDeque<Matrix>,
     /// Seconds of the course.
     passed_s: u64,
     /// Speed of the slowest port, if it says what pairs can reach.
@@ -37,8 +45,10 @@ impl LiveDocument {
         };
         Self {
             path: path.to_owned(),
+            began: Instant::now(),
             live,
             course: Series::default(),
+            matrices: VecDeque::new(),
             passed_s: 0,
             port_bits_per_s: None,
         }
@@ -50,6 +60,18 @@ impl LiveDocument {
             // After a failure readers see an older document; no measurement is lost.
             let (Ok(()) | Err(_)) = store::replace_file(&self.path, &text);
         }
+    }
+
+    /// Adds an event. One that repeats the latest one is not news.
+    fn tell(&mut self, what: String) {
+        let events = &mut self.live.events;
+        if events.last().is_some_and(|latest| latest.what == what) {
+            return;
+        }
+        let after_s = self.began.elapsed().as_secs();
+        events.push(LiveEvent { after_s, what });
+        let surplus = events.len().saturating_sub(EVENTS);
+        events.drain(..surplus);
     }
 
     fn second(&mut self, test: &Test, second: &Second) {
@@ -94,8 +116,24 @@ impl LiveDocument {
                 *sum = sum.saturating_add(bytes.saturating_mul(BITS));
             }
         }
-        self.live.matrix_bits_per_s = matrix;
+        self.matrices.push_front(matrix);
+        self.matrices.truncate(MEAN_S);
+        self.live.matrix_bits_per_s = mean(&self.matrices);
     }
+}
+
+/// Mean of each cell over the matrices that have it.
+fn mean(matrices: &VecDeque<Matrix>) -> Matrix {
+    let cell = |from: usize, to: usize| {
+        let rates = matrices
+            .iter()
+            .filter_map(|matrix| *matrix.get(from)?.get(to)?);
+        let count = rates.clone().count() as u64;
+        crate::units::sum(rates).checked_div(count)
+    };
+    let nodes = matrices.front().map_or(0, Vec::len);
+    let row = |from| (0..nodes).map(|to| cell(from, to)).collect();
+    (0..nodes).map(row).collect()
 }
 
 /// Speed of the slowest port. `None` unless all speeds are known, each node has its own host, and no uplink can be slower than a port.
@@ -139,11 +177,15 @@ impl Observer for LiveDocument {
     fn see(&mut self, event: RunEvent<'_>) {
         match event {
             RunEvent::Notice(text) => {
+                self.tell(text.to_owned());
                 self.live.notices.push(text.to_owned());
                 let surplus = self.live.notices.len().saturating_sub(NOTICES);
                 self.live.notices.drain(..surplus);
             }
-            RunEvent::Stage(text) => text.clone_into(&mut self.live.stage),
+            RunEvent::Stage(text) => {
+                self.tell(text.to_owned());
+                text.clone_into(&mut self.live.stage);
+            }
             RunEvent::Hosts { plan, .. } => {
                 self.live.nodes = plan.nodes.iter().map(|node| node.label.clone()).collect();
                 self.port_bits_per_s = slowest_port(&plan.nodes);
@@ -152,6 +194,7 @@ impl Observer for LiveDocument {
                 number, of, test, ..
             } => {
                 let what = format!("{}, {} phases", test.pattern, test.phases);
+                self.tell(format!("test {number} of {of}: {what}"));
                 let planned_ns = test.bound.duration_ns();
                 self.live.test = Some(LiveTest {
                     planned_s: planned_ns.map(|ns| ns.div_ceil(SECOND_NS)),
@@ -160,6 +203,7 @@ impl Observer for LiveDocument {
                 let nodes = self.live.nodes.len();
                 self.live.expected_pair_bits_per_s = pair_rate(test, nodes, self.port_bits_per_s);
                 self.live.began_s.push(self.passed_s);
+                self.matrices.clear();
             }
             RunEvent::Second { test, second } => self.second(test, second),
             RunEvent::Step { progress, .. } => {
@@ -170,6 +214,7 @@ impl Observer for LiveDocument {
                 table, number, of, ..
             } => {
                 let what = table.benchmark.name().to_owned();
+                self.tell(format!("table {number} of {of}: {what}"));
                 self.live.test = Some(part(number, of, what));
             }
             // The next second writes the samples.
@@ -189,7 +234,53 @@ impl Observer for LiveDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::lanes::Lane;
     use crate::plan::lanes::tests::test_of;
+
+    /// Symptom: the colours of the page's matrix changed each second, as connections share a port unevenly.
+    #[test]
+    fn rates_of_pairs_are_means_of_five_seconds() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut document = LiveDocument::new(&folder.path().join("live.json"));
+        document.live.nodes = vec!["a".to_owned(), "b".to_owned()];
+        let lane = Lane {
+            boundary: 0,
+            from: 0,
+            to: 1,
+            stream: 0,
+            from_slot: 0,
+            to_slot: 0,
+        };
+        for bytes in [900, 10, 20, 30, 40, 50] {
+            document.samples(&[LinkSample { lane, bytes }]);
+        }
+        let expected = vec![vec![None, Some(30 * BITS)], vec![None, None]];
+        assert_eq!(document.live.matrix_bits_per_s, expected);
+    }
+
+    /// Symptom: the page said what a run did only at that moment.
+    #[test]
+    fn events_are_kept_in_order_and_told_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live.json");
+        let mut document = LiveDocument::new(&path);
+        for text in ["connecting", "connecting", "measuring"] {
+            document.see(RunEvent::Stage(text));
+        }
+        document.see(RunEvent::Notice("n2: 1 GiB of memory"));
+        let live: Live = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let told: Vec<&str> = live
+            .events
+            .iter()
+            .map(|event| event.what.as_str())
+            .collect();
+        assert_eq!(told, ["connecting", "measuring", "n2: 1 GiB of memory"]);
+        for number in 0..EVENTS {
+            document.see(RunEvent::Notice(&number.to_string()));
+        }
+        assert_eq!(document.live.events.len(), EVENTS);
+        assert_eq!(document.live.events[0].what, "0");
+    }
 
     /// Symptom: the colours of the page's matrix compared pairs with the fastest one, since the document did not say what is expected.
     #[test]

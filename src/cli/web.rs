@@ -11,7 +11,8 @@ use crate::plan::RunPlan;
 use crate::web::{self, CgiError, FolderError, ServeError, Site, Tools};
 use crate::{controller, exit, sys};
 
-use super::args::{self, CgiArguments, KeepArguments, ServeArguments};
+use super::args::latency::LatencyCommand;
+use super::args::{self, CgiArguments, KeepArguments, ServeArguments, Subcommand};
 use super::mistakes::first_sentence;
 use super::process;
 use super::resolve;
@@ -31,11 +32,16 @@ pub(super) fn serve(words: &ServeArguments) -> Result<u8, u8> {
     }
     let (token, base) = (site.token_file.clone(), site.base.clone());
     let full = std::path::absolute(&token).unwrap_or(token);
-    let told = |address: SocketAddr| {
+    let told = |address: SocketAddr, link: Option<&str>| {
         complain(&format!(
             "http://{address}{base}/ (token file: {})",
             full.display()
         ));
+        if let Some(link) = link {
+            complain(&format!(
+                "log in once, within ten minutes: http://{address}{link}"
+            ));
+        }
     };
     let served = web::serve(site, words.listen, &tools, &stop, &told);
     served.map(|()| exit::OK).map_err(|error| {
@@ -118,10 +124,17 @@ fn stop_flag() -> Result<Arc<AtomicBool>, u8> {
     Ok(stop)
 }
 
-/// Turns arguments of the plain command into a plan.
+/// Turns the words of a command that measures into a plan.
 fn understand(words: &[String]) -> Result<RunPlan, String> {
-    let arguments = args::parsed(words).map_err(|error| first_sentence(&error))?;
-    let spec = resolve::parse(&arguments, process::seed(), &process::here())
-        .map_err(|error| error.to_string())?;
-    Ok(spec.plan)
+    let arguments = args::commanded(words).map_err(|error| first_sentence(&error))?;
+    let spec = match &arguments.subcommand {
+        Some(Subcommand::Linktest(words)) => resolve::linktest::parse(words),
+        Some(Subcommand::Imb(words)) => resolve::imb::parse(words),
+        Some(Subcommand::Latency(words)) => match &words.command {
+            LatencyCommand::Run(words) => resolve::latency::parse(words, None, false),
+            _ => return Err("latency run alone measures".to_owned()),
+        },
+        _ => resolve::parse(&arguments.plain, process::seed(), &process::here()),
+    };
+    Ok(spec.map_err(|error| error.to_string())?.plan)
 }

@@ -29,7 +29,7 @@ pub struct Live {
     pub received_bits_per_s: Vec<u64>,
     /// Rate that each node sent to nodes of other hosts in the last second, in bits per second.
     pub sent_bits_per_s: Vec<u64>,
-    /// Rates of pairs in the last second, in bits per second: one row per sending node, one column per receiving node. `None` where no link exists.
+    /// Rates of pairs, averaged over the last [`MEAN_S`] seconds of the test, in bits per second: one row per sending node, one column per receiving node. `None` where no link exists.
     /// Empty above [`MOST_IN_MATRIX`] nodes.
     pub matrix_bits_per_s: Vec<Vec<Option<u64>>>,
     /// Rate that each pair of the current test can reach by the speeds of the ports and the rate limit of the links, in bits per second. `None` if
@@ -39,7 +39,22 @@ pub struct Live {
     /// Second of the course in which each test began.
     #[serde(default)]
     pub began_s: Vec<u64>,
+    /// The latest stages, tests and notices, oldest first.
+    #[serde(default)]
+    pub events: Vec<LiveEvent>,
 }
+
+/// Something that happened in a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveEvent {
+    /// Seconds from the start of the program.
+    pub after_s: u64,
+    /// What happened, in words.
+    pub what: String,
+}
+
+/// Seconds over which rates of pairs are averaged.
+pub const MEAN_S: usize = 5;
 
 /// Maximum number of nodes for which the document lists rates of pairs.
 pub const MOST_IN_MATRIX: usize = 96;

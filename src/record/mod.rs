@@ -32,7 +32,7 @@ pub use linktest::{
     Effort, LinktestRecord, PairTime, RankRecord, RetestRecord, RoundProgress, RoundRecord,
     TimeSpread,
 };
-pub use live::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX};
+pub use live::{LIVE_VERSION, Live, LiveEvent, LiveTest, MEAN_S, MOST_IN_MATRIX};
 pub use node::{
     Activity, Edge, EndCount, EndReport, EndRole, EndSum, NodeReport, RoleCpu, SenderSum,
 };

@@ -12,6 +12,7 @@ mod faults;
 pub mod figures;
 pub(crate) mod format;
 pub mod header;
+pub(crate) mod history;
 pub(crate) mod imb;
 pub mod json;
 pub mod judged;

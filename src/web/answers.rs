@@ -172,7 +172,7 @@ pub(super) fn check_search(words: &str) -> Result<(), &'static str> {
 }
 
 /// The run with this name and its state, if it exists.
-fn known(app: &App, name: &str) -> Option<(RunName, State)> {
+pub(super) fn known(app: &App, name: &str) -> Option<(RunName, State)> {
     let name: RunName = name.parse().ok()?;
     let state = app.queue.state(&name)?;
     Some((name, state))

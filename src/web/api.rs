@@ -200,7 +200,10 @@ async fn list(
     let Ok(before) = search.before.map(|name| name.parse()).transpose() else {
         return refuse("before", "must be the name of a run".to_owned());
     };
-    let (runs, more) = block_in_place(|| app.queue.find_before(before.as_ref(), &search.q, most));
+    let (runs, more) = block_in_place(|| {
+        app.queue
+            .find_before(before.as_ref(), |state| state.has(&search.q), most)
+    });
     let next = runs.last().filter(|_| more).map(|run| run.name.clone());
     Json(ListAnswer { runs, more, next }).into_response()
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::event_hub::EventHub;
 use super::guard::Guard;
 use super::queue::Queue;
 use super::sending::Sending;
+use super::state::State;
 
 /// State that all routes share.
 pub(super) struct App {
@@ -23,6 +24,16 @@ pub(super) struct App {
     pub heavy: Semaphore,
     /// Limits the total size of large answers being sent.
     pub sending: Sending,
+}
+
+impl App {
+    /// Waits until the page of this run may be drawn: that of a run that is over needs its record.
+    pub(super) async fn turn(&self, state: &State) -> Option<SemaphorePermit<'_>> {
+        match state.is_over() {
+            true => self.heavy.acquire().await.ok(),
+            false => None,
+        }
+    }
 }
 
 /// Maximum number of documents made at the same time.

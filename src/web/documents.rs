@@ -11,15 +11,20 @@ use tokio::task::block_in_place;
 
 use crate::report::compare::Comparison;
 use crate::report::format::{Format, Source};
+use crate::report::history::ports;
 use crate::report::json;
+use crate::report::page::{Back, served};
 use crate::store::runs::RECORD;
 
-use super::answers::{MOST_LISTED, absent, problem, shown};
+use super::answers::{MOST_LISTED, absent, check_search, problem, shown};
 use super::app::App;
 use super::guard::Asker;
 use super::run_store::RunName;
 use super::state::State as RunState;
 use super::{caching, pages};
+
+/// Maximum number of runs in a history: the record of each is read.
+const MOST_IN_HISTORY: usize = 30;
 
 /// Content security policy of a report, which has inline styles and no scripts.
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
@@ -69,20 +74,27 @@ fn busy(app: &App, is_api: bool) -> Response {
 
 /// Makes the document of a run with this file name: content type, text, and true if a browser shows it instead of saving it.
 fn document(app: &App, name: &RunName, file: &str) -> Option<(&'static str, String, bool)> {
-    let is_shown = file == "report";
-    let wanted = |one: &Format| match is_shown {
-        true => *one == Format::Html,
-        false => one.row().file == file,
-    };
-    let form = Format::ALL.into_iter().find(wanted)?.row();
     let text = app.queue.run_store.text(name, RECORD)?;
+    let record = json::read(&text).ok()?;
+    if file == "report" {
+        let back = Back {
+            to: &format!("{}/runs/{name}", app.base),
+            name: &format!("run {name}"),
+        };
+        let page = served(&record, &back);
+        return Some((Format::Html.row().media_type, page, true));
+    }
+    let form = Format::ALL
+        .map(Format::row)
+        .into_iter()
+        .find(|row| row.file == file)?;
     let source = Source {
-        record: &json::read(&text).ok()?,
+        record: &record,
         text: &text,
         baseline: None,
         beside: &[],
     };
-    Some((form.media_type, (form.write)(&source).ok()?, is_shown))
+    Some((form.media_type, (form.write)(&source).ok()?, false))
 }
 
 /// Names of two runs to compare.
@@ -137,6 +149,50 @@ pub(super) async fn compare(
             chosen,
             comparison.as_ref(),
         ))
+    })
+}
+
+/// Words that runs match, the name of a port, and the name of a run: the page shows the runs before it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Wanted {
+    q: String,
+    port: String,
+    before: String,
+}
+
+/// Sends the page with the history of a port over the kept runs.
+pub(super) async fn history(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Query(wanted): Query<Wanted>,
+) -> Response {
+    if let Err(what) = check_search(&wanted.q) {
+        return problem(&app, false, StatusCode::UNPROCESSABLE_ENTITY, what);
+    }
+    let before: Option<RunName> = wanted.before.parse().ok();
+    if before.is_none() && !wanted.before.is_empty() {
+        return absent(&app, false);
+    }
+    let Ok(_turn) = app.heavy.try_acquire() else {
+        return busy(&app, false);
+    };
+    block_in_place(|| {
+        let is_measured = |state: &RunState| state.has(&wanted.q) && state.is_measured();
+        let (found, more) = app
+            .queue
+            .find_before(before.as_ref(), is_measured, MOST_IN_HISTORY);
+        let runs = found.into_iter().filter_map(|state| {
+            let record = app.queue.run_store.record(&state.name.parse().ok()?)?;
+            Some((state, ports(&record)))
+        });
+        let history = pages::History {
+            words: &wanted.q,
+            port: &wanted.port,
+            runs: runs.collect(),
+            more,
+        };
+        shown(pages::history(&app, &asker, &history))
     })
 }
 

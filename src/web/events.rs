@@ -16,7 +16,7 @@ use tokio::task::block_in_place;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::WatchStream;
 
-use super::answers::{of_run, problem};
+use super::answers::{absent, known, problem};
 use super::app::App;
 use super::connections::Place;
 use super::event_hub::{EventHub, Followed};
@@ -35,13 +35,14 @@ pub(super) async fn follow<const IS_API: bool>(
     Extension(asker): Extension<Asker>,
     Path(name): Path<String>,
 ) -> Response {
-    of_run(&app, IS_API, &name, |name, _| {
-        answer(&app, &name, asker.from, IS_API)
-    })
+    match block_in_place(|| known(&app, &name)) {
+        Some((name, _)) => answer(&app, &name, asker.from, IS_API).await,
+        None => absent(&app, IS_API),
+    }
 }
 
 /// Streams the events of an existing run to the client at `from`. Status 501 in a CGI program, 503 with too many listeners.
-fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool) -> Response {
+async fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool) -> Response {
     let Some(event_hub) = &app.event_hub else {
         let what = "a CGI program sends no events: poll the state of the run";
         return problem(app, is_api, StatusCode::NOT_IMPLEMENTED, what);
@@ -51,7 +52,7 @@ fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool) ->
         let what = "too many clients listen to events: try again later";
         return problem(app, is_api, StatusCode::SERVICE_UNAVAILABLE, what);
     };
-    let receiver = listen(app, event_hub, (name.clone(), is_api));
+    let receiver = listen(app, event_hub, (name.clone(), is_api)).await;
     let stream = WatchStream::new(receiver).map(move |text| tell(&seat, is_api, &text));
     let alive = match is_api {
         true => KeepAlive::new().interval(KEEP_ALIVE),
@@ -78,17 +79,24 @@ fn tell(
 }
 
 /// Data of the next event, and true if it is the last one.
-fn data_of(app: &App, (name, is_api): &Followed) -> Option<(Arc<str>, bool)> {
-    let state = app.queue.state(name)?;
+async fn data_of(app: &App, (name, is_api): &Followed) -> Option<(Arc<str>, bool)> {
+    let state = block_in_place(|| app.queue.state(name))?;
     let text = match is_api {
         true => serde_json::to_string(&state).ok()?,
-        false => pages::part(app, &state).into_string(),
+        false => {
+            let _turn = app.turn(&state).await;
+            block_in_place(|| pages::part(app, &state).into_string())
+        }
     };
     Some((text.into(), state.is_over()))
 }
 
-fn listen(app: &Arc<App>, event_hub: &Arc<EventHub>, run: Followed) -> watch::Receiver<Arc<str>> {
-    let first = block_in_place(|| data_of(app, &run));
+async fn listen(
+    app: &Arc<App>,
+    event_hub: &Arc<EventHub>,
+    run: Followed,
+) -> watch::Receiver<Arc<str>> {
+    let first = data_of(app, &run).await;
     let watched = event_hub.watched.lock();
     let mut watched = watched.unwrap_or_else(PoisonError::into_inner);
     if let Some(sender) = watched.get(&run) {
@@ -100,7 +108,7 @@ fn listen(app: &Arc<App>, event_hub: &Arc<EventHub>, run: Followed) -> watch::Re
     let (app, event_hub) = (Arc::clone(app), Arc::clone(event_hub));
     tokio::spawn(async move {
         loop {
-            let looked = block_in_place(|| data_of(&app, &run));
+            let looked = data_of(&app, &run).await;
             let over = looked.as_ref().is_none_or(|(_, over)| *over);
             if let Some((text, _)) = looked {
                 sender.send_if_modified(|known| {

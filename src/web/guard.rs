@@ -23,6 +23,8 @@ const LOGOUTS: &str = ".logouts";
 const COOKIE: &str = "pipebench";
 /// Lifetime of a session in seconds: half a day.
 const SESSION_S: u64 = 12 * 3600;
+/// Lifetime of a login link in seconds.
+const LINK_S: u64 = 600;
 /// Lifetime of a ticket in milliseconds: the time to answer the question before a start.
 const TICKET_MS: u64 = 60 * 60 * 1000;
 /// Maximum number of wrong tokens per minute from one address.
@@ -209,6 +211,24 @@ impl Guard {
         let value = format!("{until}.{nonce}");
         let value = format!("{value}.{}", self.sign("session", &value));
         self.cookie(&value, i64::try_from(SESSION_S).unwrap_or(i64::MAX), path)
+    }
+
+    /// Text of a login link, for the user who starts the server. It expires, and opens one session.
+    pub(super) fn link(&self, nonce: &str, now_ms: u64) -> String {
+        let value = format!("{}.{nonce}", now_ms / 1000 + LINK_S);
+        let code = self.sign("link", &value);
+        format!("{value}.{code}")
+    }
+
+    /// True if this is a login link of ours that was not used before.
+    pub(super) fn use_link(&self, link: &str, now_ms: u64) -> bool {
+        let now_s = now_ms / 1000;
+        let is_ours = link
+            .rsplit_once('.')
+            .is_some_and(|(value, code)| self.is_signed("link", value, code));
+        parts_of(link).is_some_and(|(until_s, nonce)| {
+            is_ours && until_s > now_s && self.logouts.end(nonce, until_s, now_s).unwrap_or(false)
+        })
     }
 
     /// Ends a session, copies of its cookie included. Returns the cookie that deletes it in the browser. The error means: the logout is not stored.
@@ -421,6 +441,18 @@ mod tests {
         let peer = Some(HERE);
         assert!(guard.may_read(&headers, peer, Near::OwnUser));
         assert!(!guard.may_read(&headers, peer, Near::OtherUser));
+    }
+
+    /// Symptom: the first start said "(token in token)", and a user had to find the file and copy its text.
+    #[test]
+    fn a_login_link_opens_one_session_and_expires() {
+        let (_folder, guard) = guard(&[]);
+        let link = guard.link("abc", 5000);
+        assert!(!guard.use_link(&format!("{link}0"), 5000));
+        assert!(!guard.use_link(&link.replacen("605", "9605", 1), 5000));
+        assert!(!guard.use_link(&link, 605_000));
+        assert!(guard.use_link(&link, 604_000));
+        assert!(!guard.use_link(&link, 604_000));
     }
 
     /// Symptom: with `proxy_pass` alone, nginx sends a local Host and no address of its client, and everyone could read.

@@ -20,13 +20,13 @@ const MOST: usize = 10_000;
 pub(super) struct Logouts(pub PathBuf);
 
 impl Logouts {
-    /// Ends a session that would last until `until_s`. Times are in seconds since 1970.
-    pub(super) fn end(&self, session: &str, until_s: u64, now_s: u64) -> io::Result<()> {
+    /// Ends a session that would last until `until_s`, and tells whether it was still open. Times are in seconds since 1970.
+    pub(super) fn end(&self, session: &str, until_s: u64, now_s: u64) -> io::Result<bool> {
         let mut file = store::open_private(&self.0)?;
         file.lock()?;
         let mut ended = read(&mut file)?;
         ended.retain(|_, until_s| *until_s > now_s);
-        ended.insert(session.to_owned(), until_s);
+        let was_open = ended.insert(session.to_owned(), until_s).is_none();
         while ended.len() > MOST {
             let first = ended.iter().min_by_key(|(_, until_s)| **until_s);
             let Some(first) = first.map(|(session, _)| session.clone()) else {
@@ -36,7 +36,8 @@ impl Logouts {
         }
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
-        file.write_all(serde_json::to_string(&ended)?.as_bytes())
+        file.write_all(serde_json::to_string(&ended)?.as_bytes())?;
+        Ok(was_open)
     }
 
     /// True if a session was ended. If the file exists but cannot be read, every session counts as ended.

@@ -116,6 +116,8 @@ mod tests {
             took: String::new(),
             nodes: 2,
             weakest: String::new(),
+            hosts: String::new(),
+            started_ms: 0,
         };
         let outcome = Outcome {
             how,

@@ -222,23 +222,20 @@ impl Queue {
 
     /// Finds runs with all these words, latest first, at most `most`. The second value is true if more exist.
     pub(super) fn find(&self, words: &str, most: usize) -> (Vec<State>, bool) {
-        self.find_before(None, words, most)
+        self.find_before(None, |state| state.has(words), most)
     }
 
-    /// The same among the runs before this one. `None`: among all.
+    /// The runs before this one that are wanted. `None`: among all runs.
     pub(super) fn find_before(
         &self,
         before: Option<&RunName>,
-        words: &str,
+        is_wanted: impl Fn(&State) -> bool,
         most: usize,
     ) -> (Vec<State>, bool) {
         let names = self.run_store.names().into_iter();
         let names = names.filter(|name| before.is_none_or(|before| name < before));
         let states = names.filter_map(|name| self.state(&name));
-        let mut found: Vec<State> = states
-            .filter(|state| state.has(words))
-            .take(most + 1)
-            .collect();
+        let mut found: Vec<State> = states.filter(is_wanted).take(most + 1).collect();
         let more = found.len() > most;
         found.truncate(most);
         (found, more)

@@ -1,6 +1,6 @@
 //! A requested run: checks the received fields against what the site allows, and turns them into words of the command line.
 //!
-//! Each word is `--option=value`, so that nothing in a value can become a separate option.
+//! Each word of a user is `--option=value`, so that nothing in a value can become a separate option.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,13 @@ const MOST_HOSTS: usize = 4096;
 const MOST_FREE: usize = 1024;
 /// Window of a test of the profile `quick` without `--time`.
 const QUICK_NS: u64 = 10 * units::SECOND_NS;
+
+/// Profiles that are commands of their own: each measures until it is done, with no phases, patterns and times to choose.
+pub(super) const COMMANDS: [(&str, &str); 3] = [
+    ("linktest", "link test"),
+    ("latency", "latencies of cables"),
+    ("imb", "patterns of messages"),
+];
 
 /// Fields of a request as received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,7 +159,7 @@ pub(super) struct Extent {
     pub nodes: usize,
     /// Number of tests, which run one after the other.
     pub tests: usize,
-    /// Time in which data flow, in milliseconds, warm-up included. Start and drain are not counted.
+    /// Time in which data flow, in milliseconds, warm-up included. Start and drain are not counted. Zero if the run measures until it is done.
     pub data_ms: u64,
 }
 
@@ -181,7 +188,16 @@ impl Asked {
             group => group,
         };
         let value = |option: &str| self.words.iter().find_map(|word| word.strip_prefix(option));
-        match value("--pattern=").or_else(|| value("--profile=")) {
+        let of_command = || {
+            let is_it = |(command, _): &&(&str, &str)| {
+                self.words.first().is_some_and(|word| word == command)
+            };
+            COMMANDS.iter().find(is_it).map(|(_, name)| *name)
+        };
+        match value("--pattern=")
+            .or_else(|| value("--profile="))
+            .or_else(of_command)
+        {
             Some(test) => format!("{hosts} - {test}"),
             None => hosts.to_owned(),
         }
@@ -197,10 +213,15 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     }
     let note = line("note", &fields.note, MOST_NOTE)?;
     let (group, hosts) = (fields.group.trim(), fields.hosts.trim());
+    let profile = one_of("profile", &fields.profile, &site.allow.profiles)?;
+    let command = COMMANDS.iter().find(|(name, _)| *name == profile);
     let (mut words, fabric, named) =
         match (site.groups.get(group), group.is_empty(), hosts.is_empty()) {
             (Some(known), _, true) => {
-                let mut words = known.options.clone();
+                let mut words = match command {
+                    None => known.options.clone(),
+                    Some(_) => known.rank_options.clone(),
+                };
                 words.push(known.hosts.clone());
                 (words, known.fabric.clone(), group.to_owned())
             }
@@ -225,38 +246,40 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
             (_, true, true) => return refuse("group", "choose the hosts"),
             (None, false, true) => return refuse("group", "this site has no such group"),
         };
-    let pattern = one_of("pattern", &fields.pattern, &site.allow.patterns)?;
-    let profile = one_of("profile", &fields.profile, &site.allow.profiles)?;
-    let phases = fields.phases.unwrap_or(2);
-    if !(2..=site.allow.phases).contains(&phases) {
-        return refuse(
-            "phases",
-            &format!("must be from 2 to {}", site.allow.phases),
-        );
-    }
-    words.push(format!("--profile={profile}"));
-    // The acceptance profile has its own patterns.
-    let mut what = format!("{named}: {profile}");
-    if profile == "quick" {
-        words.push(format!("--pattern={pattern}"));
-        what += &format!(", {pattern}");
-    }
-    words.push(format!("--phases={phases}"));
-    what += &format!(", {phases} phases");
-    let is_bounded = words.iter().any(|word| {
-        let mut bounds = ["--time", "--buffers", "--source"].iter();
-        bounds.any(|option| word.starts_with(*option))
-    });
-    let most_ns = site.limits.time_ns;
-    let window_ns = match fields.time.trim() {
-        // The usual window would be refused. An acceptance is never shortened unasked.
-        "" if profile == "quick" && most_ns < QUICK_NS && !is_bounded => Some(most_ns),
-        "" => None,
-        text => Some(units::parse_duration_ns(text).map_err(|error| Refusal::of("time", error))?),
-    };
-    if let Some(ns) = window_ns {
-        words.push(format!("--time={}ms", ns.div_ceil(1_000_000)));
-        what += &format!(", {} each", length(ns));
+    let mut what = format!("{named}: ");
+    match command {
+        None => load(fields, site, &profile, &mut words, &mut what)?,
+        Some((command, name)) => {
+            if !fields.time.trim().is_empty() {
+                return refuse(
+                    "time",
+                    "leave it empty: this test takes as long as it needs",
+                );
+            }
+            if fields.phases.is_some_and(|phases| phases != 2) {
+                return refuse("phases", "leave it at 2: this test has no phases");
+            }
+            let mut own = vec![(*command).to_owned()];
+            match *command {
+                "linktest" => own.push("--no-sion-file".to_owned()),
+                "latency" => {
+                    let cables = site
+                        .groups
+                        .get(group)
+                        .and_then(|known| known.cables.as_ref());
+                    let Some(cables) = cables else {
+                        let said =
+                            "the site's file names no cables for these hosts (cables = FILE)";
+                        return refuse("profile", said);
+                    };
+                    own.extend(["run".to_owned(), cables.display().to_string()]);
+                }
+                _ => {}
+            }
+            own.append(&mut words);
+            words = own;
+            what += name;
+        }
     }
     let most = site.limits.rate_bits_per_s;
     let asked = match fields.rate.trim() {
@@ -285,6 +308,47 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
         fields: fields.clone(),
         words,
     })
+}
+
+/// Adds the words of a load test and says it in words.
+fn load(
+    fields: &Fields,
+    site: &Site,
+    profile: &str,
+    words: &mut Vec<String>,
+    what: &mut String,
+) -> Result<(), Refusal> {
+    let pattern = one_of("pattern", &fields.pattern, &site.allow.patterns)?;
+    let phases = fields.phases.unwrap_or(2);
+    if !(2..=site.allow.phases).contains(&phases) {
+        let said = format!("must be from 2 to {}", site.allow.phases);
+        return Err(Refusal::of("phases", said));
+    }
+    words.push(format!("--profile={profile}"));
+    // The acceptance profile has its own patterns.
+    *what += profile;
+    if profile == "quick" {
+        words.push(format!("--pattern={pattern}"));
+        *what += &format!(", {pattern}");
+    }
+    words.push(format!("--phases={phases}"));
+    *what += &format!(", {phases} phases");
+    let is_bounded = words.iter().any(|word| {
+        let mut bounds = ["--time", "--buffers", "--source"].iter();
+        bounds.any(|option| word.starts_with(*option))
+    });
+    let most_ns = site.limits.time_ns;
+    let window_ns = match fields.time.trim() {
+        // The usual window would be refused. An acceptance is never shortened unasked.
+        "" if profile == "quick" && most_ns < QUICK_NS && !is_bounded => Some(most_ns),
+        "" => None,
+        text => Some(units::parse_duration_ns(text).map_err(|error| Refusal::of("time", error))?),
+    };
+    if let Some(ns) = window_ns {
+        words.push(format!("--time={}ms", ns.div_ceil(1_000_000)));
+        *what += &format!(", {} each", length(ns));
+    }
+    Ok(())
 }
 
 impl Extent {
@@ -330,11 +394,14 @@ impl Extent {
 
     /// Text of the question before the start.
     pub(super) fn question(&self) -> String {
-        let time = units::show_age(self.data_ms.div_ceil(1000));
+        let time = match self.data_ms {
+            0 => "until all is measured".to_owned(),
+            ms => format!("for {}", units::show_age(ms.div_ceil(1000))),
+        };
         match self.ports {
-            0 => format!("Loads this machine with {} nodes for {time}.", self.nodes),
-            1 => format!("Loads 1 port for {time}."),
-            ports => format!("Loads {ports} ports for {time}."),
+            0 => format!("Loads this machine with {} nodes {time}.", self.nodes),
+            1 => format!("Loads 1 port {time}."),
+            ports => format!("Loads {ports} ports {time}."),
         }
     }
 }
@@ -411,6 +478,49 @@ mod tests {
         Fields {
             group: "rack 7".to_owned(),
             ..Fields::default()
+        }
+    }
+
+    /// Symptom: only load tests could be started from the page.
+    #[test]
+    fn other_kinds_of_runs_are_commands_with_options_of_their_own() {
+        let mut site = site();
+        site.allow
+            .profiles
+            .extend(COMMANDS.map(|(command, _)| command.to_owned()));
+        let rack = site.groups.get_mut("rack 7").unwrap();
+        rack.options = vec!["--link-speed=25G".to_owned()];
+        rack.rank_options = vec!["--no-pin".to_owned()];
+        let with = |profile: &str| Fields {
+            profile: profile.to_owned(),
+            ..fields()
+        };
+        let asked = hold(&with("linktest"), &site).unwrap();
+        let words = [
+            "linktest",
+            "--no-sion-file",
+            "--no-pin",
+            "--hosts=n[1-4]",
+            "--rate=10000000000",
+        ];
+        assert_eq!(asked.words, words);
+        assert_eq!(asked.title(), "rack 7 - link test");
+        assert_eq!(
+            asked.what,
+            "rack 7: link test, at most 10.00 Gbit/s per link"
+        );
+        let cables = hold(&with("latency"), &site).unwrap_err();
+        assert!(cables.what.contains("no cables"), "{cables}");
+        site.groups.get_mut("rack 7").unwrap().cables = Some("/etc/cables.toml".into());
+        let asked = hold(&with("latency"), &site).unwrap();
+        assert_eq!(asked.words[..3], ["latency", "run", "/etc/cables.toml"]);
+        for (time, phases, field) in [("9s", None, "time"), ("", Some(3), "phases")] {
+            let fields = Fields {
+                time: time.to_owned(),
+                phases,
+                ..with("imb")
+            };
+            assert_eq!(hold(&fields, &site).unwrap_err().field, field);
         }
     }
 

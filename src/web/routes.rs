@@ -19,7 +19,7 @@ use super::answers::{
 };
 use super::app::App;
 use super::caching::compressed;
-use super::documents::{compare, download};
+use super::documents::{compare, download, history};
 use super::guard::{Asker, Near, RemoteUser, TooMany, is_reading};
 use super::queue::Declined;
 use super::request::{Fields, Refusal, Typed};
@@ -48,6 +48,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route("/runs/{name}/events", get(events::follow::<false>))
         .route("/runs/{name}/{file}", compressed(get(download::<false>)))
         .route("/compare", get(compare))
+        .route("/history", get(history))
         .route("/login", get(login).post(log_in))
         .route("/logout", post(log_out))
         .route("/assets/{file}", compressed(get(asset)))
@@ -328,9 +329,9 @@ async fn list(
         return absent(&app, false);
     }
     block_in_place(|| {
-        let (found, more) = app
-            .queue
-            .find_before(before.as_ref(), &search.q, MOST_LISTED);
+        let (found, more) =
+            app.queue
+                .find_before(before.as_ref(), |state| state.has(&search.q), MOST_LISTED);
         shown(pages::list(&app, &asker, &search.q, &found, more))
     })
 }
@@ -340,9 +341,11 @@ async fn run(
     Extension(asker): Extension<Asker>,
     Path(name): Path<String>,
 ) -> Response {
-    of_run(&app, false, &name, |_, state| {
-        shown(pages::run(&app, &asker, &state))
-    })
+    let Some((_, state)) = block_in_place(|| answers::known(&app, &name)) else {
+        return absent(&app, false);
+    };
+    let _turn = app.turn(&state).await;
+    block_in_place(|| shown(pages::run(&app, &asker, &state)))
 }
 
 async fn cancel(
@@ -363,6 +366,8 @@ struct Token {
     token: String,
     /// Name of the run to show after the login.
     run: String,
+    /// Login link that the server printed.
+    link: String,
 }
 
 impl Token {
@@ -376,7 +381,31 @@ async fn login(
     Extension(asker): Extension<Asker>,
     Query(asked): Query<Token>,
 ) -> Response {
-    shown(pages::login(&app, &asker, asked.run().as_ref(), None))
+    let now_ms = app.queue.now_ms();
+    match asked.link.as_str() {
+        "" => shown(pages::login(&app, &asker, asked.run().as_ref(), None)),
+        link if block_in_place(|| app.guard.use_link(link, now_ms)) => {
+            logged_in(&app, &asker, None)
+        }
+        _ => {
+            let what = "the login link has expired or was used before";
+            show(
+                StatusCode::UNAUTHORIZED,
+                pages::login(&app, &asker, None, Some(what)),
+            )
+        }
+    }
+}
+
+/// Opens a session and leads to a run or to the first page.
+fn logged_in(app: &App, asker: &Asker, run: Option<&RunName>) -> Response {
+    let cookie = app
+        .guard
+        .open_session(&app.queue.random(), app.queue.now_ms(), &app.base);
+    tell(asker, "login");
+    let to = run.map_or_else(String::new, |run| format!("runs/{run}"));
+    let to = Redirect::to(&format!("{}/{to}", app.base));
+    ([(header::SET_COOKIE, cookie)], to).into_response()
 }
 
 async fn log_in(
@@ -386,14 +415,7 @@ async fn log_in(
 ) -> Response {
     let (run, now_ms) = (form.run(), app.queue.now_ms());
     match block_in_place(|| app.guard.is_token(&form.token, asker.from, now_ms)) {
-        Ok(true) => {
-            let nonce = app.queue.random();
-            let cookie = app.guard.open_session(&nonce, now_ms, &app.base);
-            tell(&asker, "login");
-            let to = run.map_or_else(String::new, |run| format!("runs/{run}"));
-            let to = Redirect::to(&format!("{}/{to}", app.base));
-            ([(header::SET_COOKIE, cookie)], to).into_response()
-        }
+        Ok(true) => logged_in(&app, &asker, run.as_ref()),
         Ok(false) => {
             tell(&asker, "wrong token");
             let what = "wrong token";

@@ -414,7 +414,7 @@ impl RunStore {
             note: request.map_or_else(String::new, |one| one.asked.note.clone()),
             asked_ms: request.map(|one| one.asked_ms),
             began_ms: began_ms.or(started_ms.filter(|at| request.is_none() && *at > 0)),
-            data_ms: request.map(|one| one.extent.data_ms),
+            data_ms: request.map(|one| one.extent.data_ms).filter(|ms| *ms > 0),
             verdict,
             // `why` has the only reason of an aborted run.
             sentence: card

@@ -69,19 +69,24 @@ pub(crate) enum ServeError {
     System(#[from] io::Error),
 }
 
-/// Serves until `stop` is set. Calls `ready` with the address once the server listens.
+/// Serves until `stop` is set. Calls `ready` with the address once the server listens, and with the path of a login link at the first start.
 pub(crate) fn serve(
     site: Site,
     address: SocketAddr,
     tools: &Tools,
     stop: &Arc<AtomicBool>,
-    ready: &dyn Fn(SocketAddr),
+    ready: &dyn Fn(SocketAddr, Option<&str>),
 ) -> Result<(), ServeError> {
     let base = site.base.clone();
     let open = !address.ip().is_loopback();
     let (starter, wanted) = mpsc::channel();
     let queue = Queue::new(site, tools.clone(), Some(starter))?;
+    let is_first = !queue.site.token_file.exists();
     let guard = Guard::new(&queue.site, open, None, tools.random)?;
+    let link = is_first.then(|| {
+        let link = guard.link(&queue.random(), queue.now_ms());
+        format!("{base}/login?link={link}")
+    });
     let app = Arc::new(App {
         queue,
         guard,
@@ -99,7 +104,7 @@ pub(crate) fn serve(
     let listener = runtime
         .block_on(TcpListener::bind(address))
         .map_err(|error| ServeError::Listen(address, error))?;
-    ready(listener.local_addr()?);
+    ready(listener.local_addr()?, link.as_deref());
     let (ending, ended) = watch::channel(false);
     let house = House {
         routes,

@@ -114,8 +114,12 @@ pub(crate) struct Group {
     pub hosts: String,
     /// Fabric that the hosts share. It carries one run at a time.
     pub fabric: String,
-    /// Additional command line words, for which the site is responsible.
+    /// Additional command line words of load tests, for which the site is responsible.
     pub options: Vec<String>,
+    /// The same of link tests, latencies and patterns.
+    pub rank_options: Vec<String>,
+    /// File of its cables, whose latencies can be measured.
+    pub cables: Option<PathBuf>,
 }
 
 impl Group {
@@ -208,6 +212,9 @@ struct WrittenGroup {
     fabric: Option<String>,
     #[serde(default)]
     options: Vec<String>,
+    #[serde(default)]
+    rank_options: Vec<String>,
+    cables: Option<PathBuf>,
 }
 
 /// Formats a time in nanoseconds for people: `500 ms`, `30 s`, `12 min`.
@@ -270,6 +277,13 @@ impl Site {
             let words = [hosts, &group.options].concat().join(" ");
             let fabric = &group.fabric;
             lines.push(format!("group      {name}: {words} (fabric {fabric})"));
+            if !group.rank_options.is_empty() {
+                let words = group.rank_options.join(" ");
+                lines.push(format!("           between ranks: {words}"));
+            }
+            if let Some(cables) = &group.cables {
+                lines.push(format!("           cables: {}", cables.display()));
+            }
         }
         if self.allow.free_hosts {
             lines.push("hosts      users can enter any host name".to_owned());
@@ -430,6 +444,8 @@ fn group_of(name: &str, written: Spanned<WrittenGroup>, folder: &Path) -> Result
         hosts,
         fabric,
         options: written.options,
+        rank_options: written.rank_options,
+        cables: written.cables.map(|file| folder.join(file)),
     })
 }
 

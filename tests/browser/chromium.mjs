@@ -11,3 +11,8 @@ export const insist = (is, what) => { if (!is) throw new Error(what); };
 
 export const beside = (name) => readFileSync(new URL(name, import.meta.url), "utf8");
 export const faint = beside("faint.js");
+
+// Findings of axe, for pages that have run `axe`.
+export const axe = beside("node_modules/axe-core/axe.min.js");
+export const violations = async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations
+  .map(({ id, help, nodes }) => `axe, ${id}: ${help}: ${nodes.map((node) => node.target).slice(0, 3).join("; ")}`);

@@ -4,17 +4,13 @@
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { beside, faint, launch } from "./chromium.mjs";
+import { axe, faint, launch, violations } from "./chromium.mjs";
 
 const [pictures, folder] = process.argv.slice(2);
 // A4 without its margins of 14 mm has 688 by 1016 pixels.
 const VIEWS = { phone: { width: 390, height: 844 }, desk: { width: 1280, height: 900 }, print: { width: 688, height: 1016 } };
 const NARROWEST = 360;
 const GROUNDS = { light: "rgb(255, 255, 255)", dark: "rgb(20, 25, 28)" };
-const axe = beside("node_modules/axe-core/axe.min.js");
-
-const violations = async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations
-  .map(({ id, help, nodes }) => `axe, ${id}: ${help}: ${nodes.map((node) => node.target).slice(0, 3).join("; ")}`);
 
 // Pixels by which the page is wider than its screen, and the bottom of its verdict.
 const extent = () => [document.documentElement.scrollWidth - window.innerWidth, document.querySelector("header .word").getBoundingClientRect().bottom];

@@ -1,12 +1,16 @@
 // The page in a real browser: fill the form, watch figures move, cancel, read, compare; at two widths, both colour schemes, and by keyboard alone.
 // Usage: node site.mjs FOLDER_FOR_PICTURES URL TOKEN_FILE PROCESS_ID_OF_THE_SERVER
 import { readFileSync } from "node:fs";
-import { faint, insist, launch } from "./chromium.mjs";
+import { HtmlValidate } from "html-validate";
+import { axe, faint, insist, launch, violations } from "./chromium.mjs";
 
 const [pictures, url, tokenFile, server] = process.argv.slice(2);
 const token = readFileSync(tokenFile, "utf8").trim();
 const WIDTHS = { phone: { width: 360, height: 740 }, desk: { width: 1280, height: 900 } };
 const SOON = 60_000;
+
+// The server writes HTML without line ends and with short forms of attributes: that is style and no mistake.
+const html = new HtmlValidate({ extends: ["html-validate:standard"], rules: { "attribute-boolean-style": "off", "no-implicit-button-type": "off" } });
 
 const browser = await launch();
 
@@ -28,6 +32,14 @@ const open = async (width, colorScheme) => {
     insist(unnamed.length === 0, `${name}: fields without a label: ${unnamed}`);
     const [, texts, tooFaint] = /^rgb\([^)]*\) (\d+) (.*)$/s.exec(await page.evaluate(`(${faint})(document)`));
     insist(Number(texts) > 5 && !tooFaint, `${name}, ${colorScheme}: of ${texts} texts are too faint: ${tooFaint}`);
+    await page.evaluate(axe);
+    faults.push(...await page.evaluate(violations));
+    // As the server sends it, before scripts change it. The answer to a form has no address.
+    const answer = await context.request.get(page.url());
+    if (answer.ok()) {
+      const { results } = await html.validateString(await answer.text());
+      faults.push(...results.flatMap(({ messages }) => messages.map(({ ruleId, message }) => `HTML, ${ruleId}: ${message}`)));
+    }
     await page.screenshot({ path: `${pictures}/${name}-${width}-${colorScheme}.png`, fullPage: true });
     insist(faults.length === 0, `${name}: ${faults.join("; ")}`);
   };
@@ -68,7 +80,7 @@ const start = async ({ page, look }, time) => {
   const deadline = Date.now() + SOON;
   while (courses.size < 3) {
     insist(Date.now() < deadline, `the figures of ${name} do not move: ${[...courses]}`);
-    const course = await page.locator("#course polyline").getAttribute("points", { timeout: SOON }).catch(() => null);
+    const course = await page.locator("#curve polyline").getAttribute("points", { timeout: SOON }).catch(() => null);
     if (course) courses.add(course);
     await page.waitForTimeout(100);
   }
@@ -78,12 +90,12 @@ const start = async ({ page, look }, time) => {
   insist((await page.locator("#unit").textContent()).match(/^[GMk]bit\/s$/), "the unit of the pairs");
   insist((await page.locator("#matrix tbody td").count()) === 9, "a matrix of three nodes");
   insist(Number(await page.locator("#matrix tbody td").nth(1).textContent()) > 0, "the rate of a pair");
-  insist((await page.locator(".legend li").count()) === 6, "a legend of six colours");
+  insist((await page.locator(".legend li").count()) === 7, "a legend of seven colours");
   insist((await page.locator(".chart .rates span").count()) === 4, "labels of the chart");
   const names = await page.locator("#live").evaluate(() => [...document.querySelectorAll("#matrix tbody th")].map((cell) => cell.textContent));
   insist(names.length === 3 && names.every(Boolean), `names of its rows: ${names}`);
   // Symptom: a pair of many nodes could be read by mouse alone. The cell keeps the focus while figures change.
-  await page.locator("#pairs").focus();
+  await page.locator("#cells").focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");
   const figures = await page.locator("#total").textContent();
@@ -99,7 +111,7 @@ const start = async ({ page, look }, time) => {
 
 // Symptom: the page of a run whose server was lost looked like that of a live run.
 const lose = async ({ page }) => {
-  const course = () => page.locator("#course polyline").getAttribute("points");
+  const course = () => page.locator("#curve polyline").getAttribute("points");
   process.kill(Number(server), "SIGSTOP");
   try {
     await page.getByText(/No word from the server since \d\d:\d\d:\d\d UTC; trying again/).waitFor();
@@ -113,13 +125,28 @@ const lose = async ({ page }) => {
 
 const desk = await open("desk", "light");
 const first = await start(desk, "15s");
+// Symptom: who watched the events saw the present stage only.
+insist((await desk.page.locator("#events li").allTextContents()).some((text) => /test 1 of \d/.test(text)), "the events of a run");
 await desk.page.getByRole("link", { name: "Open the report" }).waitFor();
+// Symptom: at its end a run lost its figures, and its title did not say what became of it.
+await desk.page.locator("header .word").waitFor();
+insist(/^(NOT JUDGED|PASS|HOST-LIMITED) - here/.test(await desk.page.title()), `the title of an ended run: ${await desk.page.title()}`);
+insist(await desk.page.locator("svg.course").count() === 1 && await desk.page.locator("svg.heat").count() === 1, "curve and pairs of an ended run");
 insist((await desk.page.locator(".badge").first().textContent()).match(/NOT JUDGED|PASS|HOST-LIMITED/), "a verdict");
 insist(await desk.page.getByText("new cable <b>at</b> Eth1/8").count(), "what somebody wrote is text");
 await desk.look("ended");
 await desk.page.getByRole("link", { name: "Open the report" }).click();
 await desk.page.getByRole("heading", { name: "Conditions of test" }).first().waitFor();
 await desk.look("report");
+// Symptom: a report was a dead end.
+await desk.page.getByRole("link", { name: `Back to run ${first}` }).click();
+await desk.page.getByRole("button", { name: "History" }).click();
+await desk.page.getByRole("heading", { name: /^History of / }).waitFor();
+await desk.look("history");
+await desk.page.goBack();
+await desk.page.getByRole("link", { name: "Run again" }).click();
+await desk.page.getByRole("heading", { name: "Start a run" }).waitFor();
+insist((await desk.page.getByLabel("Purpose").inputValue()) === "new cable <b>at</b> Eth1/8", "the same request");
 
 // On a phone, dark: cancel one.
 const phone = await open("phone", "dark");

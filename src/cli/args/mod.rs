@@ -441,8 +441,13 @@ impl Arguments {
 
 /// Options of the plain command from words that hold nothing else.
 pub(super) fn parsed(words: &[String]) -> Result<PlainArguments, clap::Error> {
+    Ok(commanded(words)?.plain)
+}
+
+/// The command that words name, with its options.
+pub(super) fn commanded(words: &[String]) -> Result<Arguments, clap::Error> {
     let named = std::iter::once("pipebench").chain(words.iter().map(String::as_str));
-    Ok(Arguments::try_parse_from(named)?.plain)
+    Arguments::try_parse_from(named)
 }
 
 /// What the long help of `load` says.

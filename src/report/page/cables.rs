@@ -83,7 +83,7 @@ fn map(one: &LatencyRecord) -> Markup {
                 @let filled = cables.len().min(COLUMNS);
                 @let columns = filled.max(LEAST_COLUMNS);
                 div .wide tabindex="0" {
-                    svg .heat role="img" aria-label=(format!("cables of class {class}, by latency")) viewBox=(format!("0 0 {columns} {rows}")) style=(format!("width:{}px", columns * 18)) {
+                    svg .heat role="img" aria-label=(format!("cables of class {class}, by latency")) viewBox=(format!("0 0 {columns} {rows}")) width=(columns * 18) {
                         rect .ground width=(filled) height=(rows) {}
                         @for (at, cable) in cables.iter().enumerate() {
                             @if let Some(share) = share(cable) {

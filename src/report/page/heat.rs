@@ -187,7 +187,7 @@ impl Heat {
         };
         html! {
             svg .heat role="img" aria-label="share of the expected rate, pair by pair"
-                viewBox=(format!("0 0 {side:.2} {side:.2}")) style=(format!("width:{width:.0}px")) font-size=(format!("{letter:.2}")) {
+                viewBox=(format!("0 0 {side:.2} {side:.2}")) width=(format!("{width:.0}")) font-size=(format!("{letter:.2}")) {
                 @for port in named() {
                     @let middle = room + port as f64 + 0.5;
                     text .name x=(format!("{:.2}", room - letter / 3.0)) y=(format!("{:.2}", middle + letter * 0.35)) text-anchor="end" { (self.labels[port]) }

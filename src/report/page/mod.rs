@@ -27,12 +27,37 @@ use super::{count, directions, judged, percent};
 use course::Course;
 use heat::Heat;
 
-const STYLE: &str = include_str!("page.css");
+/// Style sheet of the page, and of other pages with its parts.
+pub const STYLE: &str = include_str!("page.css");
+
+/// Way back to the page that a report was opened from.
+pub struct Back<'a> {
+    /// Address of that page.
+    pub to: &'a str,
+    /// Its name.
+    pub name: &'a str,
+}
 
 /// The page of a record. The pictures of patterns also show the curves of the runs `beside` it.
 pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) -> String {
+    whole(record, baseline, beside, None)
+}
+
+/// The page of a record as a server shows it, with a way back.
+pub fn served(record: &Record, back: &Back<'_>) -> String {
+    whole(record, None, &[], Some(back))
+}
+
+fn whole(
+    record: &Record,
+    baseline: Option<&Comparison>,
+    beside: &[Record],
+    back: Option<&Back<'_>>,
+) -> String {
     let title = format!("{} - pipebench {}", record.verdict.word, record.name());
-    let sections = sections(record, baseline, beside);
+    let mut sections = results(record, beside);
+    sections.extend(details(record, baseline));
+    sections.retain(|(_, section)| !section.0.is_empty());
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -42,10 +67,8 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
             }
             body {
                 main {
-                    (verdict(record))
-                    (tiles(record))
-                    @if let Some(said) = directions::to_sign(record) { p .note { (directions::name_of_figure(record)) ": " (said) "." } }
-                    @if let Some(text) = judged::above(record) { p .note { "Note: " (text) "." } }
+                    @if let Some(back) = back { nav aria-label="Way back" { a href=(back.to) { "Back to " (back.name) } } }
+                    (top(record, &html! { h1 { (judged::sentence(record)) } }))
                     (contents(&sections))
                     @for (_, section) in &sections { (section) }
                     @if is_to_sign(record) { (signatures()) }
@@ -57,13 +80,35 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
     page.into_string() + "\n"
 }
 
-/// All sections, each with its name in the line of contents; what is empty has none.
-fn sections(
-    record: &Record,
-    baseline: Option<&Comparison>,
-    beside: &[Record],
-) -> Vec<(&'static str, Markup)> {
-    let measured = match record.measured() {
+/// The result alone, for a page about the run: verdict, what can be done `next`, findings, worst ports, figures of pairs, rate over time.
+pub fn result(record: &Record, next: &Markup) -> Markup {
+    html! {
+        (top(record, &html! { h2 { (judged::sentence(record)) } }))
+        (next)
+        @for (_, section) in results(record, &[]) { (section) }
+    }
+}
+
+/// Verdict and figures of the first screen.
+fn top(record: &Record, sentence: &Markup) -> Markup {
+    html! {
+        (verdict(record, sentence))
+        (tiles(record))
+        @if let Some(said) = directions::to_sign(record) { p .note { (directions::name_of_figure(record)) ": " (said) "." } }
+        @if let Some(text) = judged::above(record) { p .note { "Note: " (text) "." } }
+    }
+}
+
+/// A section with its name in the line of contents. An empty one is left out.
+type Section = (&'static str, Markup);
+
+/// Sections about what the run found.
+fn results(record: &Record, beside: &[Record]) -> Vec<Section> {
+    let mut sections = vec![
+        ("findings", evidence::section(record)),
+        ("ports", tables::worst(record)),
+    ];
+    sections.extend(match record.measured() {
         Measured::Acceptance(..) => vec![
             ("result", result::section(record)),
             ("pairs", Heat::of(record).draw()),
@@ -71,33 +116,31 @@ fn sections(
         Measured::Linktest(plan, linktest) => ranks::sections(&Links::of(record, plan, linktest)),
         Measured::Latency(plan, latency) => cables::sections(record, plan, latency),
         Measured::Imb(plan, imb) => patterns::sections(record, plan, imb, beside),
-    };
+    });
+    sections.push(("rate over time", Course::of(record).draw()));
+    sections
+}
+
+/// Sections about how it was found.
+fn details(record: &Record, baseline: Option<&Comparison>) -> Vec<Section> {
     let excluded = match is_of_ports(record) {
         true => tables::excluded(record),
         false => html! {},
     };
-    let mut sections = vec![
-        ("findings", evidence::section(record)),
-        ("ports", tables::worst(record)),
-    ];
-    sections.extend(measured);
-    sections.extend([
+    vec![
         ("uplinks", tables::uplinks(record)),
         ("interfaces", tables::wires(record)),
-        ("rate over time", Course::of(record).draw()),
         ("distribution", spread::section(record)),
         ("comparison", tables::baseline(baseline)),
         ("hosts", tables::hosts(record)),
         ("not judged", excluded),
         ("tests", tables::tests(record)),
         ("conditions", tables::conditions(record)),
-    ]);
-    sections.retain(|(_, section)| !section.0.is_empty());
-    sections
+    ]
 }
 
 /// A line of links to the sections, on pages that are long.
-fn contents(sections: &[(&str, Markup)]) -> Markup {
+fn contents(sections: &[Section]) -> Markup {
     /// Number of sections from which a page is long.
     const MANY: usize = 4;
     let id = |section: &Markup| {
@@ -139,13 +182,13 @@ fn is_of_ports(record: &Record) -> bool {
     }
 }
 
-fn verdict(record: &Record) -> Markup {
+fn verdict(record: &Record, sentence: &Markup) -> Markup {
     let word = record.verdict.word;
     html! {
         header data-word=(word) {
             p .word { (word) }
             div {
-                h1 { (judged::sentence(record)) }
+                (sentence)
                 @if let Some(standing) = judged::standing(record) { p { (standing.trim()) } }
                 @if let Some(text) = judged::meaning(record) { p { (text) } }
                 @if let Some(text) = judged::site(record) { p { (text) } }

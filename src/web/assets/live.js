@@ -42,7 +42,7 @@
   document.addEventListener("click", (event) => choose(event.target.closest("#matrix tbody td")));
   document.addEventListener("keydown", (event) => {
     const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    if (!step || !event.target.closest("#pairs")) return;
+    if (!step || !event.target.closest("#cells")) return;
     event.preventDefault();
     const from = event.target.closest("td");
     const row = at("matrix").tBodies[0].rows[from ? from.parentElement.sectionRowIndex + step[0] : 0];
@@ -63,7 +63,8 @@
       made.innerHTML = event.data;
       const now = made.content.firstElementChild;
       if (!now) return;
-      const { events, cancel } = now.dataset;
+      const { events, cancel, title } = now.dataset;
+      document.title = `${title} - pipebench`;
       put(at("run"), now);
       readOut();
       if (cancel === undefined && at("cancel")) at("cancel").remove();

@@ -19,7 +19,13 @@ pub(crate) fn list(app: &App, asker: &Asker, words: &str, found: &[State], more:
         }
         @if found.is_empty() {
             p { @if words.is_empty() { "No runs yet." } @else { "No run matches all of these words." } }
-        } @else { (rows(app, asker, found)) }
+        } @else {
+            (rows(app, asker, found))
+            form .actions action={ (app.base) "/history" } {
+                input type="hidden" name="q" value=(words);
+                button .plain { "History of these runs" }
+            }
+        }
         @if let Some(last) = found.last().filter(|_| more) {
             form action={ (app.base) "/runs" } {
                 input type="hidden" name="q" value=(words);
@@ -49,7 +55,9 @@ mod tests {
         let mut before = None;
         let mut seen = Vec::new();
         for count in [2, 2, 1] {
-            let (found, more) = app.queue.find_before(before.as_ref(), "anna", 2);
+            let (found, more) = app
+                .queue
+                .find_before(before.as_ref(), |run| run.has("anna"), 2);
             let page = list(&app, &Asker::default(), "anna", &found, more).into_string();
             let last = found.last().unwrap().name.clone();
             let next = format!("name=\"before\" value=\"{last}\"");

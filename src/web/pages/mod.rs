@@ -1,11 +1,14 @@
 //! The pages, shared by server and CGI program. A server's pages follow a run by events; a CGI program's pages reload.
 
+mod chart;
 mod compare;
+mod history;
 mod list;
 mod run;
 mod start;
 
 pub(super) use compare::compare;
+pub(super) use history::{History, history};
 pub(super) use list::list;
 pub(super) use run::{part, run};
 pub(super) use start::{Question, home, question};
@@ -13,6 +16,7 @@ pub(super) use start::{Question, home, question};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::record::VerdictWord;
+use crate::report::page as sheet;
 use crate::report::page::head;
 use crate::units::{show_age, show_rate, show_utc, sum};
 
@@ -28,6 +32,7 @@ const ICON: &str = include_str!("../assets/icon.svg");
 /// Content type and text of a file that pages load, if it exists.
 pub(super) fn asset(name: &str) -> Option<(&'static str, &'static str)> {
     Some(match name {
+        "sheet.css" => ("text/css; charset=utf-8", sheet::STYLE),
         "site.css" => ("text/css; charset=utf-8", STYLE),
         "live.js" => ("text/javascript; charset=utf-8", SCRIPT),
         "icon.svg" => ("image/svg+xml", ICON),
@@ -45,7 +50,7 @@ fn page(app: &App, asker: &Asker, title: &str, refresh: Option<u32>, body: Marku
                 (head(&format!("{title} - pipebench")))
                 @if let Some(seconds) = refresh { meta http-equiv="refresh" content=(seconds); }
                 link rel="icon" type="image/svg+xml" href={ (base) "/assets/icon.svg" };
-                link rel="stylesheet" href={ (base) "/assets/site.css" };
+                @for sheet in ["sheet", "site"] { link rel="stylesheet" href={ (base) "/assets/" (sheet) ".css" }; }
                 @if app.event_hub.is_some() { script src={ (base) "/assets/live.js" } defer {} }
             }
             body {
@@ -105,9 +110,19 @@ pub(super) fn login(
     page(app, asker, "Log in", None, body)
 }
 
-/// Badge of a run: its verdict, or its stage.
+/// Badge of a run.
 fn badge(state: &State) -> Markup {
-    let (class, word) = match (state.state, state.verdict) {
+    let (class, word) = class_and_word(state);
+    html! { span .badge .(class) { (word) } }
+}
+
+/// Verdict of a run, or its stage.
+fn word(state: &State) -> String {
+    class_and_word(state).1
+}
+
+fn class_and_word(state: &State) -> (&'static str, String) {
+    match (state.state, state.verdict) {
         (Stage::Queued, _) => ("none", "queued".to_owned()),
         (Stage::Running, _) => ("busy", "running".to_owned()),
         (Stage::Cancelling, _) => ("busy", "cancelling".to_owned()),
@@ -116,8 +131,7 @@ fn badge(state: &State) -> Markup {
         (Stage::Ended, _) if state.aborted => ("none", "aborted".to_owned()),
         (Stage::Ended, Some(word)) => (class_of(word), word.to_string()),
         (Stage::Ended, None) => ("none", "ended".to_owned()),
-    };
-    html! { span .badge .(class) { (word) } }
+    }
 }
 
 fn class_of(word: VerdictWord) -> &'static str {

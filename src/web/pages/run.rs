@@ -1,19 +1,19 @@
 //! Page of one run: its place in the queue, live figures while it runs, results once it has ended. The first page and the events that follow it show
 //! what [`part`] draws.
 
-mod chart;
 mod pairs;
 
 use maud::{Markup, html};
 
-use crate::record::Live;
+use crate::record::{Live, Record};
 use crate::report::format::Format;
+use crate::report::{history, page as sheet};
 use crate::units::{show_age, show_rate};
 use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::{Stage, State};
 
-use super::{badge, date, mark, page};
+use super::{badge, chart, date, mark, page, word};
 
 /// Interval at which a page without events reloads, in seconds.
 const REFRESH_S: u32 = 3;
@@ -34,55 +34,112 @@ pub(crate) fn run(app: &App, asker: &Asker, state: &State) -> Markup {
             }
         }
     };
-    page(app, asker, &state.name, refresh, body)
+    page(app, asker, &title(state), refresh, body)
 }
 
-/// The part of the page that changes with the state of the run. It is the same for all readers.
+/// The part of the page that changes with the state of the run. It is the same for all readers. Reads the record of a run that is over: callers limit
+/// how many are read at the same time.
 pub(crate) fn part(app: &App, state: &State) -> Markup {
     let is_followed = app.event_hub.is_some() && !state.is_over();
-    let events = is_followed.then(|| format!("{}/runs/{}/events", app.base, state.name));
     let ahead = match state.state {
         Stage::Queued => app.queue.ahead(state),
         _ => Vec::new(),
     };
-    draw(&app.base, events, state, &ahead, app.queue.now_ms())
+    let name = state.name.parse().ok().filter(|_| state.is_over());
+    Part {
+        base: &app.base,
+        events: is_followed.then(|| format!("{}/runs/{}/events", app.base, state.name)),
+        state,
+        ahead: &ahead,
+        record: name.and_then(|name| app.queue.run_store.record(&name)),
+        now_ms: app.queue.now_ms(),
+    }
+    .draw()
+}
+
+/// Title of the page: what became of the run, for whom waits in another tab.
+fn title(state: &State) -> String {
+    format!("{} - {}", word(state), state.title)
 }
 
 fn can_be_cancelled(state: &State) -> bool {
     matches!(state.state, Stage::Queued | Stage::Running)
 }
 
-/// Draws a run that waits for the runs `ahead`. The page's script looks for `events`, the address of the next parts.
-fn draw(base: &str, events: Option<String>, state: &State, ahead: &[State], now_ms: u64) -> Markup {
-    let own = format!("{base}/runs/{}", state.name);
-    html! {
-        div #run data-events=[events] data-cancel=[can_be_cancelled(state).then_some("")] {
-            h1 { (state.name) " " (badge(state)) }
-            p .what { (state.what) @if !state.note.is_empty() { " - " (state.note) } }
-            @match state.state {
-                Stage::Queued => (queued(base, ahead, now_ms)),
-                Stage::Running | Stage::Cancelling => (under_way(state)),
-                Stage::Ended | Stage::Cancelled | Stage::Failed => (ended(&own, state)),
-            }
-            dl {
-                dt { "requested by" } dd { (state.by) }
-                @if let Some(at) = state.asked_ms { dt { "requested" } dd { (date(at)) } }
-                @if let Some(at) = state.began_ms { dt { "started" } dd { (date(at)) } }
-                @if let Some(ms) = state.data_ms { dt { "planned data time" } dd { (show_age(ms.div_ceil(1000))) } }
-                @if let Some(code) = state.exit_code { dt { "exit code" } dd { (code) } }
+/// A run to draw.
+struct Part<'a> {
+    base: &'a str,
+    /// Address of the next parts, which the page's script looks for.
+    events: Option<String>,
+    state: &'a State,
+    /// The runs that it waits for.
+    ahead: &'a [State],
+    /// Its record, once it is over.
+    record: Option<Record>,
+    now_ms: u64,
+}
+
+impl Part<'_> {
+    fn draw(&self) -> Markup {
+        let state = self.state;
+        let is_named = state.title != state.name;
+        html! {
+            div #run data-events=[self.events.as_ref()] data-cancel=[can_be_cancelled(state).then_some("")] data-title=(title(state)) {
+                h1 { (state.title) " " (badge(state)) }
+                p .what { (state.what) @if !state.note.is_empty() { " - " (state.note) } @if is_named { " " small .note { (state.name) } } }
+                @match state.state {
+                    Stage::Queued => (queued(self.base, self.ahead, self.now_ms)),
+                    Stage::Running | Stage::Cancelling => (under_way(state)),
+                    Stage::Ended | Stage::Cancelled | Stage::Failed => (self.ended()),
+                }
+                dl {
+                    dt { "requested by" } dd { (state.by) }
+                    @if let Some(at) = state.asked_ms { dt { "requested" } dd { (date(at)) } }
+                    @if let Some(at) = state.began_ms { dt { "started" } dd { (date(at)) } }
+                    @if let Some(took) = &state.took { dt { "data flowed for" } dd { (took) } }
+                    @if let Some(ms) = state.data_ms { dt { "planned length" } dd { (show_age(ms.div_ceil(1000))) } }
+                    @if let Some(code) = state.exit_code { dt { "exit code" } dd { (code) } }
+                }
             }
         }
     }
-}
 
-fn ended(own: &str, state: &State) -> Markup {
-    html! {
-        section #ended aria-label="result" {
-            @if let Some(sentence) = state.sentence.as_ref().filter(|_| state.state == Stage::Ended) { p .verdict { (sentence) } }
-            @if let Some(why) = &state.why { p .notice { (why) } }
-            @if state.has_record {
-                p { a .button href={ (own) "/report" } { "Open the report" } }
-                ul .files { @for form in Format::ALL.map(Format::row) { li { a href={ (own) "/" (form.file) } { (form.label) } } } }
+    /// The result, and what one does next.
+    fn ended(&self) -> Markup {
+        let (base, state) = (self.base, self.state);
+        let own = format!("{base}/runs/{}", state.name);
+        let next = html! {
+            p .actions {
+                @if state.has_record { a .button href={ (own) "/report" } { "Open the report" } }
+                @if state.asked_ms.is_some() { a .button .plain href={ (base) "/?again=" (state.name) } { "Run again" } }
+                @if state.is_measured() { a .button .plain href={ (base) "/compare?now=" (state.name) } { "Compare with the run before" } }
+            }
+        };
+        html! {
+            section #ended aria-label="result" {
+                @if let Some(why) = &state.why { p .notice { (why) } }
+                @match &self.record { Some(record) => (sheet::result(record, &next)), None => (next) }
+                @if let Some(record) = self.record.as_ref().filter(|_| state.is_measured()) { (self.history(record)) }
+                @if state.has_record {
+                    h2 { "Downloads" }
+                    ul .files { @for form in Format::ALL.map(Format::row) { li { a href={ (own) "/" (form.file) } { (form.label) } } } }
+                }
+            }
+        }
+    }
+
+    /// The way to earlier figures of a port.
+    fn history(&self, record: &Record) -> Markup {
+        let ports = history::ports(record);
+        html! {
+            @if !ports.is_empty() {
+                h2 { "Earlier runs of these hosts" }
+                form .search action={ (self.base) "/history" } {
+                    input type="hidden" name="q" value=(self.state.hosts);
+                    label .unseen for="port" { "Port" }
+                    select #port name="port" { option value="" { "the slowest port of each run" } @for port in &ports { option value=(port.label) { (port.label) } } }
+                    button .plain { "History" }
+                }
             }
         }
     }
@@ -129,6 +186,7 @@ fn under_way(state: &State) -> Markup {
     html! {
         section #live aria-label="live figures" {
             p #stage aria-live="polite" { (stage_text(state, &live)) }
+            @if let Some(left) = left_s(state, &live) { p #left .note { "About " (show_age(left)) " of data left. Starts, drains and retests are not counted." } }
             progress #progress max="1" value=(share(state, &live)) aria-label="share of the planned time" {}
             ul .tiles {
                 @if let Some((rate, name)) = least {
@@ -139,8 +197,12 @@ fn under_way(state: &State) -> Markup {
                     li { b #test { "test " (test.number) " of " (test.of) } span #what { (test.what) } }
                 }
             }
-            @if !live.course_bits_per_s.is_empty() { (chart::chart(&live, state.data_ms)) }
+            @if !live.course_bits_per_s.is_empty() { (chart::over_time(&live, state.data_ms)) }
             (pairs::pairs(&live))
+            @if !live.events.is_empty() {
+                h2 { "Events" }
+                ol #events tabindex="0" aria-label="events, latest first" { @for event in live.events.iter().rev() { li { time { (event.after_s) " s" } " " (event.what) } } }
+            }
         }
     }
 }
@@ -153,11 +215,28 @@ fn stage_text(state: &State, live: &Live) -> String {
     }
 }
 
-/// Share of the planned data time that is over, from 0 to 1.
+/// Seconds in which data have flowed.
+fn passed_s(live: &Live) -> u64 {
+    (live.course_bits_per_s.len() as u64).saturating_mul(live.stretch_s)
+}
+
+/// Share of the planned data time that is over, from 0 to 1; without one, that of the parts of the test.
 fn share(state: &State, live: &Live) -> String {
-    let seconds = live.course_bits_per_s.len() as u64 * live.stretch_s;
-    let planned = state.data_ms.unwrap_or_default().max(1);
-    format!("{:.3}", (seconds as f64 * 1000.0 / planned as f64).min(1.0))
+    let (over, all) = match (state.data_ms, &live.test) {
+        (Some(ms), _) => (passed_s(live) as f64 * 1000.0, ms as f64),
+        (None, Some(test)) => (test.number as f64, test.of as f64),
+        (None, None) => (0.0, 1.0),
+    };
+    format!("{:.3}", (over / all.max(1.0)).min(1.0))
+}
+
+/// Planned time in which data still flow, in seconds. `None` if it is unknown or over.
+fn left_s(state: &State, live: &Live) -> Option<u64> {
+    let planned_s = state.data_ms?.div_ceil(1000);
+    let is_running = state.state == Stage::Running;
+    planned_s
+        .checked_sub(passed_s(live))
+        .filter(|left| is_running && *left > 0)
 }
 
 #[cfg(test)]
@@ -183,7 +262,47 @@ mod tests {
 
     fn draw_of(state: &State, ahead: &[State], now_ms: u64) -> String {
         let events = (!state.is_over()).then(|| "/runs/x/events".to_owned());
-        draw("/base", events, state, ahead, now_ms).into_string()
+        let part = Part {
+            base: "/base",
+            events,
+            state,
+            ahead,
+            record: None,
+            now_ms,
+        };
+        part.draw().into_string()
+    }
+
+    /// Symptom: nobody knew how long a run would still take.
+    #[test]
+    fn a_running_run_says_how_long_data_still_flow() {
+        let live = |seconds: usize| Live {
+            course_bits_per_s: vec![1; seconds],
+            stretch_s: 1,
+            ..Live::default()
+        };
+        let running = |seconds: usize, data_ms: Option<u64>| State {
+            live: Some(live(seconds)),
+            data_ms,
+            ..state(Stage::Running)
+        };
+        let page = draw_of(&running(20, Some(60_000)), &[], 0);
+        assert!(page.contains("About 40 s of data left"), "{page}");
+        assert!(page.contains("value=\"0.333\""), "{page}");
+        let retests = draw_of(&running(70, Some(60_000)), &[], 0);
+        assert!(!retests.contains("of data left") && retests.contains("value=\"1.000\""));
+        // A link test has steps and no time.
+        let mut steps = live(0);
+        steps.test = Some(crate::record::LiveTest {
+            number: 3,
+            of: 15,
+            ..crate::record::LiveTest::default()
+        });
+        let of_steps = State {
+            live: Some(steps),
+            ..running(0, None)
+        };
+        assert!(draw_of(&of_steps, &[], 0).contains("value=\"0.200\""));
     }
 
     /// Symptom: after Cancel, the page said "running ... starting" with the Cancel button until the run was over.
@@ -239,13 +358,65 @@ mod tests {
         assert!(page.contains("next to start"), "{page}");
     }
 
+    /// Symptom: at its end a run lost its figures, and the page had only links.
+    #[test]
+    fn the_page_of_a_run_that_is_over_begins_with_its_result() {
+        let record = include_str!("../../../tests/golden/slow-receiver/record.json");
+        let ended = State {
+            has_record: true,
+            verdict: Some(crate::record::VerdictWord::Fail),
+            hosts: "n[1-4]".to_owned(),
+            ..state(Stage::Ended)
+        };
+        let part = Part {
+            base: "/base",
+            events: None,
+            state: &ended,
+            ahead: &[],
+            record: Some(crate::report::json::read(record).unwrap()),
+            now_ms: 0,
+        };
+        let page = part.draw().into_string();
+        let mut rest = page.as_str();
+        // In this order.
+        for text in [
+            "data-title=\"FAIL - pb-20261121-101500-abcdef\"",
+            "<header data-word=\"FAIL\">",
+            "n3 receive",
+            "<ul class=\"tiles\">",
+            "/base/runs/pb-20261121-101500-abcdef/report",
+            "/base/?again=pb-20261121-101500-abcdef",
+            "/base/compare?now=pb-20261121-101500-abcdef",
+            "Findings",
+            "svg class=\"heat\"",
+            "svg class=\"course\"",
+            "action=\"/base/history\"",
+            "<option value=\"n3\">",
+            "summary.txt",
+        ] {
+            let (_, after) = rest
+                .split_once(text)
+                .unwrap_or_else(|| panic!("{text}: {page}"));
+            rest = after;
+        }
+        // The page allows no inline styles.
+        assert!(!page.contains("style="), "{page}");
+    }
+
     /// Symptom: the page and its script each drew the figures, and differed. The script looks for these names.
     #[test]
     fn the_script_finds_what_the_page_names() {
         let script = include_str!("../assets/live.js");
         let page = draw_of(&state(Stage::Running), &[], 0);
         assert!(page.starts_with("<div id=\"run\" data-events="), "{page}");
-        for name in ["\"run\"", "\"lost\"", "\"cancel\"", "\"readout\"", "#pairs"] {
+        for name in [
+            "\"run\"",
+            "\"lost\"",
+            "\"cancel\"",
+            "\"readout\"",
+            "#cells",
+            "dataset",
+        ] {
             assert!(script.contains(name), "{name}");
         }
         // A run that is over has no address of further parts.

@@ -90,7 +90,7 @@ fn form(app: &App, typed: &Typed, refusal: Option<&Refusal>) -> Markup {
                 aria-invalid=[is_wrong("phases")];
             (complaint(wrong("phases")))
             span .note #phases-help { "2: every node sends and receives. With 3 or more, nodes also pass blocks on, which loads the ports as a relay does." }
-            (text("time", "Time per test", "off", 12, &format!("Such as 30s. Default: 10 s with quick, 30 s for each permutation with acceptance. At most {most}.")))
+            (text("time", "Time per test", "off", 12, &format!("Such as 30s. Default: 10 s with quick, 30 s for each permutation with acceptance; other tests have none. At most {most}.")))
             datalist #time-list { @for one in ["5s", "30s", "60s"] { option value=(one) {} } }
             (text("rate", "Rate per link", "off", 12, &rate_help))
             (text("by", "Your name", "name", 64, "Other users of this site see it."))
@@ -160,6 +160,9 @@ fn explained(profile: &str, pattern: &str) -> &'static str {
         ("acceptance", _) => {
             "The acceptance test: permutations, losses, then all ports at once, three times"
         }
+        ("linktest", _) => "The link test: each pair of hosts alone, until all pairs are measured",
+        ("latency", _) => "Round trips of chosen pairs, and from them the latency of each cable",
+        ("imb", _) => "Patterns of the Intel MPI Benchmarks, one after the other",
         ("soak", _) => "All ports at once, for a day",
         (_, "all-to-all") => "Every node sends to every node and to itself: all ports at once",
         (_, "mesh") => "Every node sends to every other node: all ports at once",
@@ -182,6 +185,7 @@ fn explained(profile: &str, pattern: &str) -> &'static str {
 /// Planned time of a test on the groups of a site.
 fn takes(known_ms: &[u64]) -> String {
     let show = |ms: u64| show_age(ms.div_ceil(1000));
+    // Zero: until all is measured.
     match (known_ms.iter().min(), known_ms.iter().max()) {
         (Some(least), Some(most)) if least < most => {
             format!(
@@ -190,7 +194,7 @@ fn takes(known_ms: &[u64]) -> String {
                 show(*most)
             )
         }
-        (Some(least), _) => format!("; {}", show(*least)),
+        (Some(least), _) if *least > 0 => format!("; {}", show(*least)),
         _ => String::new(),
     }
 }
@@ -226,7 +230,7 @@ pub(crate) fn question(app: &App, asker: &Asker, question: &Question) -> Markup 
     let before: Vec<&State> = question.under_way.iter().filter(same).collect();
     let body = html! {
         h1 { (offer.extent.question()) }
-        p { (offer.asked.what) ". " (number(offer.extent.tests)) }
+        p { (offer.asked.what) ". " @if offer.extent.data_ms > 0 { (number(offer.extent.tests)) } @else { "The site ends it after " (length(app.queue.site.limits.duration_ns)) " and five minutes." } }
         p .note { "The run slows down all other traffic on these ports. It takes longer than this time: pipebench also starts the hosts, drains the links and retests suspects." }
         @if let Some(run) = question.started {
             p .notice { "This run was started: " a href={ (app.base) "/runs/" (run) } { (run) } "." }

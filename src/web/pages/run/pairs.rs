@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use numbers::spread::median;
 
-use crate::record::{Live, MOST_IN_MATRIX};
+use crate::record::{Live, MEAN_S, MOST_IN_MATRIX};
 use crate::units::{Scale, show_rate, sum};
 
 /// Number of nodes above which pairs are shown by colour alone.
@@ -16,12 +16,12 @@ const MOST_WIDE: usize = 32;
 /// Number of slowest pairs in the text.
 const SLOWEST: usize = 5;
 /// Lower bounds of the colours, in percent of the reference.
-const BOUNDS_PERCENT: [u64; 5] = [50, 70, 80, 90, 95];
+const BOUNDS_PERCENT: [u64; 6] = [50, 70, 80, 90, 95, 98];
 
 /// A pair: rate in bits per second, sending node, receiving node.
 type Pair = (u64, usize, usize);
 
-/// Rates of pairs in the last second.
+/// Rates of pairs in the last seconds.
 pub(super) fn pairs(live: &Live) -> Markup {
     let pairs = all(live);
     if pairs.is_empty() {
@@ -36,11 +36,11 @@ pub(super) fn pairs(live: &Live) -> Markup {
         p #sums .note { (sums(live, &pairs)) }
         p #slowest .note { (slowest(live, pairs)) }
         p .note {
-            "Matrix in " span #unit { (scale.unit) } ", in the last second. Rows send, columns receive. Colours compare each pair with "
+            "Matrix in " span #unit { (scale.unit) } ", over the last " (MEAN_S) " seconds. Rows send, columns receive. Colours compare each pair with "
             (what) ", " (show_rate(reference)) ":"
         }
         (legend(reference, scale))
-        div #pairs .wide tabindex="0" role="group" aria-label="rates of pairs" aria-describedby="readout" {
+        div #cells .wide tabindex="0" role="group" aria-label="rates of pairs" aria-describedby="readout" {
             (matrix(live, reference, scale))
         }
         p #readout .note {} // The script writes it.
@@ -115,9 +115,9 @@ fn legend(reference: f64, scale: Scale) -> Markup {
     let rate = |percent: u64| scale.show(reference * percent as f64 / 100.0);
     html! {
         ul .legend {
-            li .c0 { "below " (BOUNDS_PERCENT[0]) " %" }
+            li { span .swatch .c0 {} "below " (BOUNDS_PERCENT[0]) " %" }
             @for (class, percent) in (1..).zip(BOUNDS_PERCENT) {
-                li class={ "c" (class) } { "from " (percent) " %: " (rate(percent)) }
+                li { span class={ "swatch c" (class) } {} "from " (percent) " %: " (rate(percent)) }
             }
         }
     }
@@ -221,7 +221,7 @@ mod tests {
             page.contains("the median of all pairs, 100.0 Mbit/s"),
             "{page}"
         );
-        assert_eq!(cells(&page, "c5"), 20 * 19 - 1, "{page}");
+        assert_eq!(cells(&page, "c6"), 20 * 19 - 1, "{page}");
         assert_eq!(cells(&page, "c0"), 1, "{page}");
         assert_eq!(cells(&page, "empty"), 20, "{page}");
     }
@@ -243,9 +243,9 @@ mod tests {
     fn a_legend_has_the_rate_of_each_colour() {
         let page = pairs(&even(3, 10_000_000_000)).into_string();
         for text in [
-            "<li class=\"c0\">below 50 %</li>",
-            "<li class=\"c1\">from 50 %: 5.00</li>",
-            "<li class=\"c5\">from 95 %: 9.50</li>",
+            "<span class=\"swatch c0\"></span>below 50 %</li>",
+            "<span class=\"swatch c1\"></span>from 50 %: 5.00</li>",
+            "<span class=\"swatch c6\"></span>from 98 %: 9.80</li>",
         ] {
             assert!(page.contains(text), "{text}: {page}");
         }
