@@ -282,8 +282,9 @@ fn flags(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_option_that_is_named_exists() {
-    // Options of other programs: cargo, git, srun, salloc, kubectl, iperf3 and the benchmarks.
-    const OTHERS: [&str; 14] = [
+    // Options of other programs: cargo, git, srun, salloc, kubectl, systemctl, iperf3 and the benchmarks.
+    const OTHERS: [&str; 15] = [
+        "--now",
         "--write",
         "--release",
         "--test",

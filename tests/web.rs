@@ -814,186 +814,6 @@ fn slow_clients_go_and_listeners_are_counted() {
 }
 
 #[test]
-fn whoever_can_be_reached_from_elsewhere_wants_the_token_for_everything() {
-    let site = Site::new(SITE);
-    let server = Served::start_on(&site, "0.0.0.0:0");
-    assert_eq!(server.get("/api/v1/runs").status, 401);
-    assert_eq!(server.get("/metrics").status, 401);
-    let page = server.get("/");
-    assert_eq!(
-        (page.status, page.header("location")),
-        (303, Some("/login"))
-    );
-    assert_eq!(server.get("/login").status, 200);
-    assert_eq!(server.get("/health").status, 200);
-    assert_eq!(
-        server
-            .ask("GET", "/api/v1/runs", &[("Authorization", BEARER)], "")
-            .status,
-        200
-    );
-}
-
-/// A proxy on this machine that says nothing of whom it brings cannot be told from a client here, but it is another user's process.
-#[test]
-fn another_user_of_this_machine_reads_nothing_without_the_token() {
-    if !nix::unistd::geteuid().is_root() {
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "needs root");
-        eprintln!("SKIPPED: only root can be two users");
-        return;
-    }
-    let site = Site::new(SITE);
-    let server = Served::start(&site);
-    let status = |user: &str, path: &str, more: &str| {
-        let (host, port) = (server.address.ip(), server.address.port());
-        let ask = format!(
-            "exec 3<>/dev/tcp/{host}/{port}; printf 'GET {path} HTTP/1.1\\r\\nHost: {}\\r\\n{more}Connection: close\\r\\n\\r\\n' >&3; cat <&3",
-            server.address
-        );
-        let output = Command::new("setpriv")
-            .args(["--reuid", user, "--clear-groups", "bash", "-c", &ask])
-            .output()
-            .expect("setpriv runs");
-        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
-        let status = answer
-            .split(' ')
-            .nth(1)
-            .and_then(|code| code.parse::<u16>().ok());
-        status.unwrap_or_else(|| panic!("no answer: {output:?}"))
-    };
-    let token = format!("Authorization: {BEARER}\\r\\n");
-    for (path, stranger) in [("/runs", 303), ("/api/v1/runs", 401), ("/metrics", 401)] {
-        assert_eq!(status("65534", path, ""), stranger, "{path}");
-        assert_eq!(status("65534", path, &token), 200, "{path}");
-        assert_eq!(status("0", path, ""), 200, "{path}");
-    }
-}
-
-#[test]
-fn a_site_that_is_none_is_named_with_its_line() {
-    let site = Site::new("version = 1\nresults = \"runs\"\ncolour = 1\n");
-    let serve = |site: &Site| {
-        let output = Command::new(PIPEBENCH)
-            .args(["serve", "--listen", "127.0.0.1:0", "--site"])
-            .arg(site.file())
-            .output();
-        let output = output.expect("pipebench runs");
-        (
-            output.status.code(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )
-    };
-    let (code, said) = serve(&site);
-    assert!(
-        code == Some(2) && said.contains("web.toml:3: unknown field `colour`"),
-        "{said}"
-    );
-    let open = Site::new(SITE);
-    let all = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    fs::set_permissions(open.folder.path().join("token"), all).expect("a file of one's own");
-    let (code, said) = serve(&open);
-    assert!(
-        code == Some(2) && said.contains("other users have access to it (chmod 600)"),
-        "{said}"
-    );
-}
-
-/// `serve --check` approved patterns, profiles, options and hosts with which no run starts, and a folder that `serve` refuses.
-#[test]
-fn a_check_refuses_what_a_start_or_every_run_would_refuse() {
-    let check = |site: &Site| {
-        let output = Command::new(PIPEBENCH)
-            .args(["serve", "--check", "--site"])
-            .arg(site.file())
-            .output()
-            .expect("pipebench runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let code = output.status.code();
-        (code, text(&output.stdout), text(&output.stderr))
-    };
-    let sound = Site::new(SITE);
-    let (code, told, said) = check(&sound);
-    assert!(
-        code == Some(0) && told.starts_with("address    http://127.0.0.1:8080/\n"),
-        "{told}{said}"
-    );
-    assert!(!sound.runs().exists(), "a check creates nothing");
-    for (text, line) in [
-        (
-            format!("{SITE}[allow]\npatterns = [\"mesh\", \"mehs\"]\n"),
-            "web.toml:19: patterns: --pattern \"mehs\" ",
-        ),
-        (
-            format!("{SITE}[allow]\nprofiles = [\"quik\"]\n"),
-            "web.toml:19: profiles: ",
-        ),
-        (
-            SITE.replace("--warmup=200ms", "--mtuu=9000"),
-            "web.toml:11: here: unexpected argument '--mtuu'",
-        ),
-        (
-            SITE.replace("local:2", "n1,nosuch,n[3-"),
-            "web.toml:14: here too: --hosts: ",
-        ),
-        // Users cannot give it a time limit.
-        (
-            SITE.replace("--warmup=200ms", "--buffers=5"),
-            "web.toml:11: here: ",
-        ),
-    ] {
-        let (code, told, said) = check(&Site::new(&text));
-        assert!(code == Some(2) && said.contains(line), "{told}{said}");
-    }
-    fs::create_dir(sound.runs()).expect("a folder");
-    let all: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    fs::set_permissions(sound.runs(), all).expect("a folder of one's own");
-    let (code, told, said) = check(&sound);
-    assert!(
-        code == Some(2) && said.contains("web.toml:2: results folder "),
-        "{told}{said}"
-    );
-}
-
-#[test]
-fn behind_a_proxy_pages_stand_below_their_base() {
-    let text = SITE.replace("names =", "base = \"/bench\"\ntls = true\nnames =");
-    let site = Site::new(&text);
-    let server = Served::start(&site);
-    // A site that is set up for a proxy wants the token from every reader.
-    assert_eq!(server.get("/bench/api/v1/site").status, 401);
-    let get = |path: &str| server.ask("GET", path, &[("Authorization", BEARER)], "");
-    let page = get("/bench/");
-    assert!(
-        page.status == 200 && page.body.contains("href=\"/bench/assets/site.css\""),
-        "{page:?}"
-    );
-    for path in [
-        "/bench",
-        "/bench/runs",
-        "/bench/assets/site.css",
-        "/bench/api/v1/site",
-        "/bench/health",
-    ] {
-        assert_eq!(get(path).status, 200, "{path}");
-    }
-    for path in ["/", "/runs", "/benches", "/api/v1/site"] {
-        let reply = get(path);
-        assert!(
-            reply.status == 404 && reply.header("content-security-policy").is_some(),
-            "{path}: {reply:?}"
-        );
-    }
-    let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    let reply = server.ask("POST", "/bench/login", &form, &format!("token={TOKEN}"));
-    let cookie = reply.header("set-cookie").expect("a session");
-    assert!(
-        cookie.contains("Path=/bench") && cookie.contains("Secure"),
-        "{cookie}"
-    );
-    assert_eq!(reply.header("location"), Some("/bench/"));
-}
-
-#[test]
 fn a_run_does_not_outlive_its_limit_and_has_one_keeper() {
     let site = Site::new(SITE);
     let name = "pb-20261121-101500-abcdef";
@@ -1107,4 +927,58 @@ fn assets_are_sent_once_and_compressed_and_events_are_not() {
     let is_encoding = |line: &String| line.to_lowercase().starts_with("content-encoding");
     assert!(!head.iter().any(is_encoding), "{head:?}");
     assert!(lines.any(|line| line.starts_with("data: {")));
+}
+
+/// Symptom: only load tests could be started from the page, and nobody could tell whether a port was always so slow.
+#[test]
+fn every_kind_of_run_is_started_shown_and_kept_for_the_history() {
+    let all = SITE.replace(
+        "[limits]",
+        "[allow]\nprofiles = [\"quick\", \"linktest\", \"imb\"]\n[limits]",
+    );
+    let all = all.replace(
+        "[groups.here]",
+        "[groups.here]\nlinktest = [\"--no-pin\"]\nimb = [\"PingPong\", \"--msglog=4:6\"]",
+    );
+    let site = Site::new(&all);
+    let server = Served::start(&site);
+    let shown = [
+        ("linktest", "Links between ranks"),
+        ("imb", "PingPong"),
+        ("quick", "Nodes on one host, slowest first"),
+    ];
+    for (profile, text) in shown {
+        let time = if profile == "quick" { "1s" } else { "" };
+        let asked = format!(r#"{{"group":"here","profile":"{profile}","time":"{time}"}}"#);
+        let name = server.start_run(&asked);
+        let state = server.wait_for(&name, &["ended", "failed"]);
+        assert_eq!(state["exit_code"], 0, "{state:#}");
+        let page = server.get(&format!("/runs/{name}")).body;
+        assert!(
+            page.contains("<header data-word=") && page.contains(text),
+            "{page}"
+        );
+        let report = server.get(&format!("/runs/{name}/report")).body;
+        let back = format!("<a href=\"/runs/{name}\">Back to run {name}</a>");
+        assert!(report.contains(&back), "{profile}");
+    }
+    let refused = server.post(
+        "/api/v1/runs",
+        r#"{"group":"here","profile":"imb","time":"1s"}"#,
+    );
+    assert_eq!(
+        (refused.status, &refused.json()["field"]),
+        (422, &"time".into())
+    );
+    let page = server.get("/history?q=local&port=local2").body;
+    assert!(
+        page.contains("History of local2") && page.contains("quick, all-to-all"),
+        "{page}"
+    );
+    assert!(
+        page.contains("2 of the runs have no figures of this port"),
+        "{page}"
+    );
+    let page = server.get("/history").body;
+    assert!(page.contains("History of the slowest port"), "{page}");
 }

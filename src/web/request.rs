@@ -220,7 +220,7 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
             (Some(known), _, true) => {
                 let mut words = match command {
                     None => known.options.clone(),
-                    Some(_) => known.rank_options.clone(),
+                    Some((command, _)) => known.commands.get(command).cloned().unwrap_or_default(),
                 };
                 words.push(known.hosts.clone());
                 (words, known.fabric.clone(), group.to_owned())
@@ -259,25 +259,17 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
             if fields.phases.is_some_and(|phases| phases != 2) {
                 return refuse("phases", "leave it at 2: this test has no phases");
             }
-            let mut own = vec![(*command).to_owned()];
-            match *command {
-                "linktest" => own.push("--no-sion-file".to_owned()),
-                "latency" => {
-                    let cables = site
-                        .groups
-                        .get(group)
-                        .and_then(|known| known.cables.as_ref());
-                    let Some(cables) = cables else {
-                        let said =
-                            "the site's file names no cables for these hosts (cables = FILE)";
-                        return refuse("profile", said);
-                    };
-                    own.extend(["run".to_owned(), cables.display().to_string()]);
-                }
-                _ => {}
+            let begin: &[&str] = match *command {
+                "linktest" => &["linktest", "--no-sion-file"],
+                "latency" => &["latency", "run"],
+                other => &[other],
+            };
+            // The words of the group begin with the file of its cables.
+            if *command == "latency" && words.len() < 2 {
+                let said = "the site's file names no cables for these hosts (latency = [\"FILE\"])";
+                return refuse("profile", said);
             }
-            own.append(&mut words);
-            words = own;
+            words.splice(..0, begin.iter().map(|word| (*word).to_owned()));
             what += name;
         }
     }
@@ -490,7 +482,8 @@ mod tests {
             .extend(COMMANDS.map(|(command, _)| command.to_owned()));
         let rack = site.groups.get_mut("rack 7").unwrap();
         rack.options = vec!["--link-speed=25G".to_owned()];
-        rack.rank_options = vec!["--no-pin".to_owned()];
+        rack.commands
+            .insert("linktest", vec!["--no-pin".to_owned()]);
         let with = |profile: &str| Fields {
             profile: profile.to_owned(),
             ..fields()
@@ -511,7 +504,9 @@ mod tests {
         );
         let cables = hold(&with("latency"), &site).unwrap_err();
         assert!(cables.what.contains("no cables"), "{cables}");
-        site.groups.get_mut("rack 7").unwrap().cables = Some("/etc/cables.toml".into());
+        let rack = site.groups.get_mut("rack 7").unwrap();
+        rack.commands
+            .insert("latency", vec!["/etc/cables.toml".to_owned()]);
         let asked = hold(&with("latency"), &site).unwrap();
         assert_eq!(asked.words[..3], ["latency", "run", "/etc/cables.toml"]);
         for (time, phases, field) in [("9s", None, "time"), ("", Some(3), "phases")] {

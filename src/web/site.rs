@@ -116,10 +116,8 @@ pub(crate) struct Group {
     pub fabric: String,
     /// Additional command line words of load tests, for which the site is responsible.
     pub options: Vec<String>,
-    /// The same of link tests, latencies and patterns.
-    pub rank_options: Vec<String>,
-    /// File of its cables, whose latencies can be measured.
-    pub cables: Option<PathBuf>,
+    /// The same of other commands, by their names. For `latency` the first word is the file of the cables; without it, no latency can be measured.
+    pub commands: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Group {
@@ -213,8 +211,11 @@ struct WrittenGroup {
     #[serde(default)]
     options: Vec<String>,
     #[serde(default)]
-    rank_options: Vec<String>,
-    cables: Option<PathBuf>,
+    linktest: Vec<String>,
+    #[serde(default)]
+    latency: Vec<String>,
+    #[serde(default)]
+    imb: Vec<String>,
 }
 
 /// Formats a time in nanoseconds for people: `500 ms`, `30 s`, `12 min`.
@@ -277,12 +278,8 @@ impl Site {
             let words = [hosts, &group.options].concat().join(" ");
             let fabric = &group.fabric;
             lines.push(format!("group      {name}: {words} (fabric {fabric})"));
-            if !group.rank_options.is_empty() {
-                let words = group.rank_options.join(" ");
-                lines.push(format!("           between ranks: {words}"));
-            }
-            if let Some(cables) = &group.cables {
-                lines.push(format!("           cables: {}", cables.display()));
+            for (command, words) in group.commands.iter().filter(|(_, words)| !words.is_empty()) {
+                lines.push(format!("           {command} {}", words.join(" ")));
             }
         }
         if self.allow.free_hosts {
@@ -439,13 +436,21 @@ fn group_of(name: &str, written: Spanned<WrittenGroup>, folder: &Path) -> Result
             "fabric {fabric:?}: a fabric name has 1 to 64 letters, digits, spaces or any of ._-"
         ));
     }
+    let mut latency = written.latency;
+    if let Some(cables) = latency.first_mut() {
+        *cables = folder.join(&*cables).display().to_string();
+    }
+    let commands = [
+        ("linktest", written.linktest),
+        ("latency", latency),
+        ("imb", written.imb),
+    ];
     Ok(Group {
         place,
         hosts,
         fabric,
         options: written.options,
-        rank_options: written.rank_options,
-        cables: written.cables.map(|file| folder.join(file)),
+        commands: commands.into(),
     })
 }
 
