@@ -98,8 +98,9 @@ const start = async ({ page, look }, time) => {
   await page.locator("#cells").focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");
-  const figures = await page.locator("#total").textContent();
-  await page.waitForFunction((old) => document.getElementById("total").textContent !== old, figures);
+  const points = () => document.querySelector("#curve polyline").getAttribute("points");
+  const before = await page.evaluate(points);
+  while ((await page.evaluate(points)) === before) await page.waitForTimeout(100);
   insist(await page.evaluate(() => document.activeElement.matches("#matrix tbody tr:first-child td:nth-child(3)")), "the cell keeps the focus");
   const readout = await page.locator("#readout").textContent();
   insist(readout.match(/^\S+ to \S+: [\d.]+ [GMk]bit\/s; .* sends .*; .* receives /), `read-out of a pair: ${readout}`);

@@ -22,6 +22,7 @@ use crate::record::{Measured, Outcome, Record, VerdictWord};
 use crate::units::{show_rate, show_utc};
 
 use super::compare::Comparison;
+use super::figures::Figures;
 use super::linktest::figures::Figures as Links;
 use super::{count, directions, judged, percent};
 use course::Course;
@@ -205,7 +206,7 @@ fn tiles(record: &Record) -> Markup {
     let figure = figure.filter(|_| directions::to_sign(record).is_some());
     html! {
         ul .tiles {
-            @if let Some(loaded) = directions::loaded(record).filter(|_| is_of_ports(record)) {
+            @if let Some(loaded) = directions::loaded(record).filter(|loaded| is_of_ports(record) && (loaded.ports > 0 || !is_on_one_host(record))) {
                 li {
                     b { (loaded.ports) " of " (loaded.named) }
                     span { "ports loaded both ways" @if let Some(ports) = record.plan.site.as_ref().and_then(|site| site.ports) { "; the switch has " (ports) } }
@@ -228,6 +229,9 @@ fn tiles(record: &Record) -> Markup {
             }
             @match record.measured() {
                 Measured::Acceptance(..) => {
+                    @if let Some((total, number)) = total(record) {
+                        li { b { (show_rate(total)) } span { "received by all ports together" @if record.tests().len() > 1 { ", highest in test " (number) } } }
+                    }
                     li { b { (record.tests().len()) } span { @if record.tests().len() == 1 { "test" } @else { "tests" } " of " (count(record.plan.nodes.len(), "node")) } }
                 }
                 Measured::Linktest(plan, linktest) => (ranks::tiles(record, &Links::of(record, plan, linktest))),
@@ -236,6 +240,27 @@ fn tiles(record: &Record) -> Markup {
             }
         }
     }
+}
+
+/// True if no data left a host.
+fn is_on_one_host(record: &Record) -> bool {
+    let mut hosts = record.plan.nodes.iter().map(|node| &node.host);
+    let first = hosts.next();
+    hosts.all(|host| Some(host) == first)
+}
+
+/// Highest rate that all ports received together, or all nodes on one host, in bits per second, and the number of its test.
+fn total(record: &Record) -> Option<(f64, usize)> {
+    let tests = record.counted();
+    let measured = tests.iter().filter(|test| test.has_measured());
+    let totals = measured.map(|test| {
+        let figures = Figures::of(record, test);
+        (
+            figures.total_gbit_per_s * 1e9,
+            directions::number(record, test.test).unwrap_or(1),
+        )
+    });
+    totals.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 fn signatures() -> Markup {
@@ -273,6 +298,21 @@ mod tests {
         let begins = format!("<section id=\"{id}\">");
         let (_, rest) = page.split_once(begins.as_str()).unwrap();
         rest.split_once("</section>").unwrap().0
+    }
+
+    /// Symptom: a run on one host said "0 of 1 ports loaded both ways", and no page had the total.
+    #[test]
+    fn the_first_screen_has_the_total_and_counts_no_port_where_none_is_loaded() {
+        let own = page_of(include_str!("../../../tests/golden/one-host/record.json"));
+        assert!(own.contains("received by all ports together"), "{own}");
+        assert!(!own.contains("ports loaded both ways"), "{own}");
+        let pair = page_of(SLOW_PAIR);
+        for text in [
+            "4 of 4</b><span>ports loaded",
+            "together, highest in test 3",
+        ] {
+            assert!(pair.contains(text), "{text}");
+        }
     }
 
     /// Symptom: "FAIL n2->n4" above eight rows with PASS.

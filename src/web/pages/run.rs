@@ -27,12 +27,12 @@ pub(crate) fn run(app: &App, asker: &Asker, state: &State) -> Markup {
             noscript { p .note { "This page needs JavaScript to update itself. Reload it to see new figures." } }
             p #lost .notice role="alert" hidden { span {} " " a href="" { "Reload the page" } }
         }
-        (part(app, state))
         @if asker.is_known && can_be_cancelled(state) {
             form #cancel method="post" action={ (app.base) "/runs/" (state.name) "/cancel" } {
                 (mark(app, asker)) button .danger { "Cancel this run" }
             }
         }
+        (part(app, state))
     };
     page(app, asker, &title(state), refresh, body)
 }
