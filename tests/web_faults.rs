@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use numbers::random::Random;
-use site::{PIPEBENCH, SITE, Served, Site, TOKEN, wait_until};
+use site::{PIPEBENCH, SITE, Served, Site, TOKEN, field, wait_until};
 
 const SHORT: &str = r#"{"group":"here","time":"1s"}"#;
 
@@ -67,7 +67,24 @@ fn a_full_disk_takes_no_run_and_leaves_nothing_half() {
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         names.filter(|name| name.starts_with("pb-")).count()
     };
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    let log_in = || {
+        let token = format!("token={TOKEN}");
+        let reply = server.ask("POST", "/login", &[form], &token);
+        reply.header("set-cookie").expect("a session").to_owned()
+    };
+    let is_in = |cookie: &str| {
+        let home = server.ask("GET", "/", &[("Cookie", cookie)], "");
+        home.body.contains("Log out")
+    };
+    let cookies = [log_in(), log_in()];
     let mut fillers = fill(&runs);
+    // Symptom: a logout on a full disk cut the file of logouts, and no session was accepted any more.
+    let page = server.ask("GET", "/", &[("Cookie", &cookies[0])], "");
+    let mark = format!("mark={}", field(&page.body, "mark"));
+    let out = server.ask("POST", "/logout", &[form, ("Cookie", &cookies[0])], &mark);
+    assert_eq!(out.status, 500, "{out:?}");
+    assert!(cookies.iter().all(|cookie| is_in(cookie)));
     let reply = server.post("/api/v1/runs", SHORT);
     assert!(
         reply.status == 500 && reply.body.contains("no space left on device"),

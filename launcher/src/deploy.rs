@@ -272,7 +272,7 @@ else
   [ "$(printf x | gzip -c 2>/dev/null | gzip -dc 2>/dev/null)" = x ] && { l_form=gzip; l_unpack='gzip -dc'; }
   l_within=; timeout 9 true 2>/dev/null </dev/null && l_within='timeout @SECONDS@'
   l_say "need $l_index $l_form $l_arch $l_dir"
-  read -r l_count || l_count=0
+  l_count=$($l_within sh -c 'read -r l_count; echo "${l_count:-0}"' 2>/dev/null) || l_count=0
   if l_why=$( { LC_ALL=C $l_within head -c "$l_count" | LC_ALL=C $l_unpack >"$l_tmp"; } 2>&1 ) && l_whole "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && { l_good "$l_file" || mv -f "$l_tmp" "$l_file"; } </dev/null; then
     rm -f "$l_tmp"
     trap - HUP INT TERM

@@ -163,9 +163,10 @@ fn pair_rate(test: &Test, nodes: usize, port_bits_per_s: Option<u64>) -> Option<
     Some(limit.map_or(share, |rate| share.min(rate.saturating_mul(links))))
 }
 
-/// A part of the work: number `number` of `of`.
-fn part(number: usize, of: usize, what: String) -> LiveTest {
+/// A part of the work, such as a step: number `number` of `of`.
+fn part(kind: &str, number: usize, of: usize, what: String) -> LiveTest {
     LiveTest {
+        kind: kind.to_owned(),
         number,
         of,
         what,
@@ -198,24 +199,26 @@ impl Observer for LiveDocument {
                 let planned_ns = test.bound.duration_ns();
                 self.live.test = Some(LiveTest {
                     planned_s: planned_ns.map(|ns| ns.div_ceil(SECOND_NS)),
-                    ..part(number, of, what)
+                    ..part("test", number, of, what)
                 });
                 let nodes = self.live.nodes.len();
                 self.live.expected_pair_bits_per_s = pair_rate(test, nodes, self.port_bits_per_s);
                 self.live.began_s.push(self.passed_s);
+                // Its pairs can be others.
                 self.matrices.clear();
+                self.live.matrix_bits_per_s.clear();
             }
             RunEvent::Second { test, second } => self.second(test, second),
             RunEvent::Step { progress, .. } => {
-                let what = format!("steps of round {}", progress.number + 1);
-                self.live.test = Some(part(progress.ended, progress.steps, what));
+                let what = format!("round {}", progress.number + 1);
+                self.live.test = Some(part("step", progress.ended, progress.steps, what));
             }
             RunEvent::Table {
                 table, number, of, ..
             } => {
                 let what = table.benchmark.name().to_owned();
                 self.tell(format!("table {number} of {of}: {what}"));
-                self.live.test = Some(part(number, of, what));
+                self.live.test = Some(part("table", number, of, what));
             }
             // The next second writes the samples.
             RunEvent::Samples(samples) => return self.samples(samples),

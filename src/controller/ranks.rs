@@ -92,6 +92,7 @@ impl RunState<'_> {
             .await_all("make its buffers", limit_ms + 5_000, |session| {
                 session.test.ready
             })?;
+        self.observer.see(RunEvent::Stage("measuring"));
         Ok(true)
     }
 

@@ -62,6 +62,9 @@ pub const MOST_IN_MATRIX: usize = 96;
 /// The test that runs now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveTest {
+    /// `test`, `step` or `table`.
+    #[serde(default)]
+    pub kind: String,
     /// Number of the test, from 1.
     pub number: usize,
     /// Number of tests known so far; the judge can add more.

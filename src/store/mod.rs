@@ -56,6 +56,14 @@ pub(crate) fn replace_file(path: &Path, content: &str) -> Result<(), StoreError>
         .map_err(|source| StoreError::new(path, source))
 }
 
+/// The same for a file that only its owner reads.
+pub(crate) fn replace_private(path: &Path, content: &str) -> io::Result<()> {
+    renamed(path, |temporary| {
+        let mut file = open_private(temporary)?;
+        io::Write::write_all(&mut file, content.as_bytes())
+    })
+}
+
 /// Lets `write` make a file under another name and renames it. Removes that file if the write fails.
 fn renamed(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_of(path);

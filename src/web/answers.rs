@@ -19,7 +19,7 @@ use super::{pages, tools};
 /// Maximum number of runs in a list on a page.
 pub(super) const MOST_LISTED: usize = 50;
 /// Maximum length of a search, in characters and in words.
-const MOST_SEARCH: usize = 200;
+pub(super) const MOST_SEARCH: usize = 200;
 const MOST_WORDS: usize = 8;
 
 /// Builds an error answer: a page, which [`draw`] completes, or a JSON document for API clients.

@@ -17,7 +17,7 @@ use crate::outside;
 use super::answers::{self, absent, check_search, of_run, problem_of, status_of, take};
 use super::app::App;
 use super::caching::compressed;
-use super::documents::download;
+use super::documents::{busy, download};
 use super::guard::Asker;
 use super::queue::Declined;
 use super::request::{Extent, Fields, Refusal};
@@ -145,7 +145,9 @@ fn fields_of(body: Value) -> Result<Fields, (&'static str, Option<String>)> {
 }
 
 async fn offer(State(app): State<Arc<App>>, Body(fields): Body) -> Response {
-    let _turn = app.heavy.acquire().await;
+    let Some(_turn) = app.turn().await else {
+        return busy(&app, true);
+    };
     match block_in_place(|| app.queue.offer(&fields)) {
         Ok(offer) => Json(OfferAnswer {
             what: offer.asked.what,
@@ -265,7 +267,9 @@ async fn record(
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    let _turn = app.heavy.acquire().await;
+    let Some(_turn) = app.turn().await else {
+        return busy(&app, true);
+    };
     of_run(&app, true, &name, |name, _| {
         let Some(text) = app.queue.run_store.record_text(&name) else {
             return problem_of(

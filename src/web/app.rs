@@ -1,14 +1,19 @@
 //! State that all routes share.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+use crate::report::history::PortFigures;
 
 use super::event_hub::EventHub;
 use super::guard::Guard;
 use super::queue::Queue;
+use super::run_store::RunName;
 use super::sending::Sending;
-use super::state::State;
 
 /// State that all routes share.
 pub(super) struct App {
@@ -22,17 +27,19 @@ pub(super) struct App {
     pub base: String,
     /// Limits how many records are read and written at the same time.
     pub heavy: Semaphore,
+    /// Figures of ports of runs that are over, for their history. They do not change, and a record takes long to read.
+    pub figures: Mutex<BTreeMap<RunName, Arc<[PortFigures]>>>,
     /// Limits the total size of large answers being sent.
     pub sending: Sending,
 }
 
+/// Longest wait for a turn.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 impl App {
-    /// Waits until the page of this run may be drawn: that of a run that is over needs its record.
-    pub(super) async fn turn(&self, state: &State) -> Option<SemaphorePermit<'_>> {
-        match state.is_over() {
-            true => self.heavy.acquire().await.ok(),
-            false => None,
-        }
+    /// Waits for a turn to read a record or to make a plan. `None` if others take too long.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        timeout(PATIENCE, self.heavy.acquire()).await.ok()?.ok()
     }
 }
 
@@ -88,6 +95,7 @@ pub(super) mod tests {
             event_hub: None,
             base: String::new(),
             heavy: Semaphore::new(MOST_HEAVY),
+            figures: Mutex::default(),
             sending: Sending::new(),
         }
     }

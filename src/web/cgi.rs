@@ -67,6 +67,7 @@ pub(crate) fn answer(
         event_hub: None,
         base: base.trim_end_matches('/').to_owned(),
         heavy: tokio::sync::Semaphore::new(MOST_HEAVY),
+        figures: std::sync::Mutex::default(),
         sending: Sending::new(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()

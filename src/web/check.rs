@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::queue;
-use super::request::Fields;
+use super::request::{COMMANDS, Fields};
 use super::run_store::RunStore;
 use super::site::{Site, SiteError};
 use super::token;
@@ -25,7 +25,9 @@ pub(crate) fn check(site: &Site, path: &Path, tools: &Tools) -> Result<(), SiteE
     token::check(site).map_err(|error| wrong("token-file", error.to_string()))?;
     let mut wide = site.clone();
     wide.allow.patterns.insert(0, PATTERN.to_owned());
-    wide.allow.profiles.insert(0, PROFILE.to_owned());
+    let commands = COMMANDS.map(|(command, _)| command);
+    let profiles = [PROFILE].into_iter().chain(commands);
+    wide.allow.profiles.extend(profiles.map(str::to_owned));
     let requests = requests(&wide);
     // A pattern that suits only some groups is no error, so one accepted request is enough.
     let expect_one = |key: &str, is_of: &dyn Fn(&Fields) -> bool| {
@@ -39,8 +41,15 @@ pub(crate) fn check(site: &Site, path: &Path, tools: &Tools) -> Result<(), SiteE
         let what = first.map(|refusal| wrong(key, format!("{key}: {}", refusal.what)));
         what.map_or(Ok(()), Err)
     };
-    for name in site.groups.keys() {
-        expect_one(name, &|fields| fields.group == *name)?;
+    for (name, group) in &site.groups {
+        expect_one(name, &|fields| {
+            fields.group == *name && fields.profile == PROFILE
+        })?;
+        for command in group.commands.iter().filter(|(_, words)| !words.is_empty()) {
+            expect_one(name, &|fields| {
+                fields.group == *name && fields.profile == *command.0
+            })?;
+        }
     }
     for profile in &site.allow.profiles {
         expect_one("profiles", &|fields| fields.profile == *profile)?;

@@ -1,6 +1,6 @@
 //! Documents made from records: reports, tables, comparisons. Only a few are made at the same time.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -9,9 +9,10 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tokio::task::block_in_place;
 
+use crate::outside;
 use crate::report::compare::Comparison;
 use crate::report::format::{Format, Source};
-use crate::report::history::ports;
+use crate::report::history::{PortFigures, ports};
 use crate::report::json;
 use crate::report::page::{Back, served};
 use crate::store::runs::RECORD;
@@ -23,8 +24,12 @@ use super::run_store::RunName;
 use super::state::State as RunState;
 use super::{caching, pages};
 
-/// Maximum number of runs in a history: the record of each is read.
+/// Maximum number of runs on a page of a history.
 const MOST_IN_HISTORY: usize = 30;
+/// Maximum number of bytes of records that one page of a history reads.
+const MOST_READ_BYTES: u64 = 32 << 20;
+/// Maximum number of runs whose figures of ports are kept in memory.
+const MOST_FIGURES: usize = 500;
 
 /// Content security policy of a report, which has inline styles and no scripts.
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
@@ -66,7 +71,7 @@ pub(super) async fn download<const IS_API: bool>(
 }
 
 /// Builds the answer with status 503. Records are large, so only a few are read at the same time.
-fn busy(app: &App, is_api: bool) -> Response {
+pub(super) fn busy(app: &App, is_api: bool) -> Response {
     let what = "the server is busy with other documents: try again in a moment";
     let page = problem(app, is_api, StatusCode::SERVICE_UNAVAILABLE, what);
     ([(header::RETRY_AFTER, "2")], page).into_response()
@@ -167,7 +172,14 @@ pub(super) async fn history(
     Extension(asker): Extension<Asker>,
     Query(wanted): Query<Wanted>,
 ) -> Response {
-    if let Err(what) = check_search(&wanted.q) {
+    let is_odd = [&wanted.q, &wanted.port]
+        .iter()
+        .any(|text| text.contains(outside::steers));
+    let checked = check_search(&wanted.q).and_then(|()| check_search(&wanted.port));
+    if let Some(what) = checked
+        .err()
+        .or(is_odd.then_some("the search has control characters"))
+    {
         return problem(&app, false, StatusCode::UNPROCESSABLE_ENTITY, what);
     }
     let before: Option<RunName> = wanted.before.parse().ok();
@@ -179,34 +191,66 @@ pub(super) async fn history(
     };
     block_in_place(|| {
         let is_measured = |state: &RunState| state.has(&wanted.q) && state.is_measured();
-        let (found, more) = app
-            .queue
-            .find_before(before.as_ref(), is_measured, MOST_IN_HISTORY);
-        let runs = found.into_iter().filter_map(|state| {
-            let record = app.queue.run_store.record(&state.name.parse().ok()?)?;
-            Some((state, ports(&record)))
-        });
+        let (found, mut more) =
+            app.queue
+                .find_before(before.as_ref(), is_measured, MOST_IN_HISTORY);
+        let mut left_bytes = MOST_READ_BYTES;
+        let mut runs = Vec::new();
+        for state in found {
+            let Ok(name) = state.name.parse() else {
+                continue;
+            };
+            let Some(figures) = figures_of(&app, &name, &mut left_bytes) else {
+                more = true;
+                break;
+            };
+            runs.push((state, figures));
+        }
         let history = pages::History {
             words: &wanted.q,
             port: &wanted.port,
-            runs: runs.collect(),
+            runs,
             more,
         };
         shown(pages::history(&app, &asker, &history))
     })
 }
 
-/// Names of the earlier and the later of two runs to compare: the named ones; else the latest run, and the run before it on the same hosts with the
-/// same test, or else the run before it. `runs` has the latest first. `None` without two runs.
+/// Figures of ports of a run that is over; none if its record cannot be read. `None` if the record is longer than what is left to read, unless it is the
+/// first one.
+fn figures_of(app: &App, name: &RunName, left_bytes: &mut u64) -> Option<Arc<[PortFigures]>> {
+    let known = || app.figures.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(figures) = known().get(name) {
+        return Some(Arc::clone(figures));
+    }
+    let bytes = app.queue.run_store.record_bytes(name);
+    if bytes > *left_bytes && *left_bytes < MOST_READ_BYTES {
+        return None;
+    }
+    *left_bytes = left_bytes.saturating_sub(bytes);
+    let record = app.queue.run_store.record(name);
+    let figures: Arc<[PortFigures]> = record.as_ref().map(ports).unwrap_or_default().into();
+    let mut known = known();
+    known.insert(name.clone(), Arc::clone(&figures));
+    while known.len() > MOST_FIGURES {
+        known.pop_first();
+    }
+    Some(figures)
+}
+
+/// Names of the earlier and the later of two runs to compare: the named ones; else the latest run, and the run before it that is most like it. `runs` has
+/// the latest first. `None` without two runs of one kind.
 fn choose<'a>(runs: &'a [RunState], pair: &'a Pair) -> Option<[&'a str; 2]> {
     let named = |name: &str| runs.iter().position(|run| run.name == name);
     let before = named(&pair.before);
     let now = named(&pair.now).or_else(|| (0..runs.len()).find(|at| Some(*at) != before))?;
-    let is_like = |run: &&RunState| run.hosts == runs[now].hosts && run.what == runs[now].what;
-    let earlier = &runs[now + 1..];
+    let later = &runs[now];
+    let earlier = runs[now + 1..].iter().filter(|run| run.kind == later.kind);
+    let likeness = |run: &RunState| (run.hosts == later.hosts, run.what == later.what);
+    // Of equals the latest.
     let before = before.map(|at| &runs[at]);
-    let before = before.or_else(|| earlier.iter().find(is_like).or(earlier.first()))?;
-    Some([&before.name, &runs[now].name])
+    let before = before.or_else(|| earlier.rev().max_by_key(|run| likeness(run)))?;
+    Some([&before.name, &later.name])
 }
 
 #[cfg(test)]

@@ -84,7 +84,10 @@ async fn data_of(app: &App, (name, is_api): &Followed) -> Option<(Arc<str>, bool
     let text = match is_api {
         true => serde_json::to_string(&state).ok()?,
         false => {
-            let _turn = app.turn(&state).await;
+            let _turn = match state.is_over() {
+                true => app.heavy.acquire().await.ok(),
+                false => None,
+            };
             block_in_place(|| pages::part(app, &state).into_string())
         }
     };
@@ -102,8 +105,12 @@ async fn listen(
     if let Some(sender) = watched.get(&run) {
         return sender.subscribe();
     }
-    let first = first.map_or_else(|| Arc::from("null"), |(text, _)| text);
+    let (first, over) = first.unwrap_or_else(|| (Arc::from("null"), true));
     let (sender, receiver) = watch::channel(first);
+    if over {
+        // The stream has one event.
+        return receiver;
+    }
     watched.insert(run.clone(), sender.clone());
     let (app, event_hub) = (Arc::clone(app), Arc::clone(event_hub));
     tokio::spawn(async move {

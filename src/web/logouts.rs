@@ -2,8 +2,7 @@
 //! and a CGI program know them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use crate::outside;
@@ -22,9 +21,10 @@ pub(super) struct Logouts(pub PathBuf);
 impl Logouts {
     /// Ends a session that would last until `until_s`, and tells whether it was still open. Times are in seconds since 1970.
     pub(super) fn end(&self, session: &str, until_s: u64, now_s: u64) -> io::Result<bool> {
-        let mut file = store::open_private(&self.0)?;
-        file.lock()?;
-        let mut ended = read(&mut file)?;
+        // The file is replaced, so that a full disk leaves the old one whole; its lock is a file beside it.
+        let lock = store::open_private(&self.0.with_extension("lock"))?;
+        lock.lock()?;
+        let mut ended = self.read()?;
         ended.retain(|_, until_s| *until_s > now_s);
         let was_open = ended.insert(session.to_owned(), until_s).is_none();
         while ended.len() > MOST {
@@ -34,30 +34,25 @@ impl Logouts {
             };
             ended.remove(&first);
         }
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(serde_json::to_string(&ended)?.as_bytes())?;
+        store::replace_private(&self.0, &serde_json::to_string(&ended)?)?;
         Ok(was_open)
     }
 
     /// True if a session was ended. If the file exists but cannot be read, every session counts as ended.
     pub(super) fn has(&self, session: &str) -> bool {
-        let read = bounded::open(&self.0).and_then(|mut file| {
-            file.lock_shared()?;
-            read(&mut file)
-        });
-        match read {
-            Ok(ended) => ended.contains_key(session),
-            Err(error) => error.kind() != io::ErrorKind::NotFound,
-        }
+        self.read()
+            .map_or(true, |ended| ended.contains_key(session))
     }
-}
 
-fn read(file: &mut File) -> io::Result<Ended> {
-    let text = io::read_to_string(file.take(bounded::TEXT_BYTES))?;
-    match text.is_empty() {
-        true => Ok(Ended::new()),
-        false => Ok(outside::read(text.as_bytes())?),
+    fn read(&self) -> io::Result<Ended> {
+        match bounded::open(&self.0) {
+            Ok(file) => {
+                let text = io::read_to_string(file.take(bounded::TEXT_BYTES))?;
+                Ok(outside::read(text.as_bytes())?)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Ended::new()),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -47,7 +47,10 @@ fn text(under_way: &[State], run_store: &RunStore, now_ms: u64) -> String {
     for run in under_way {
         let request = run.name.parse().ok();
         let request = request.and_then(|name: RunName| run_store.request(&name));
-        if let Some((live, request)) = run.live.as_ref().zip(request) {
+        // A link test has no rates of nodes.
+        let live = run.live.as_ref();
+        let live = live.filter(|live| !live.received_bits_per_s.is_empty());
+        if let Some((live, request)) = live.zip(request) {
             let received = live.received_bits_per_s.iter().copied();
             *rates.entry(labels(&request)).or_default() += units::sum(received) as f64;
         }
@@ -83,7 +86,8 @@ fn labels(request: &Request) -> Labels {
     vec![("group", group), ("fabric", request.asked.fabric.clone())]
 }
 
-/// Outcome of the run of each group that ended last. A cancelled run says nothing about its hosts, so it does not take the place of a run before it.
+/// Outcome of the run of each group that ended last. A run that was cancelled, or ended with its server, says nothing about its hosts, so it does not
+/// take the place of a run before it.
 fn last_runs(run_store: &RunStore) -> BTreeMap<Labels, Outcome> {
     let mut last = BTreeMap::<Labels, Outcome>::new();
     for name in run_store.names().iter().take(MOST_READ) {
@@ -95,7 +99,8 @@ fn last_runs(run_store: &RunStore) -> BTreeMap<Labels, Outcome> {
         };
         let labels = labels(&request);
         let known_ms = last.get(&labels).map_or(0, |known| known.ended_ms);
-        if outcome.how != How::Cancelled && outcome.ended_ms > known_ms {
+        let is_cut = matches!(outcome.how, How::Cancelled | How::Server);
+        if !is_cut && outcome.ended_ms > known_ms {
             last.insert(labels, outcome);
         }
     }
@@ -118,6 +123,7 @@ mod tests {
             weakest: String::new(),
             hosts: String::new(),
             started_ms: 0,
+            kind: String::new(),
         };
         let outcome = Outcome {
             how,

@@ -357,13 +357,23 @@ impl Queue {
 /// Checks a request against a site and describes its run. The error names the field that is wrong.
 pub(super) fn offer(fields: &Fields, site: &Site, tools: &Tools) -> Result<Offer, Refusal> {
     let asked = request::hold(fields, site)?;
-    let plan = (tools.understand)(&asked.words).map_err(|what| Refusal { field: "run", what })?;
+    let plan = (tools.understand)(&asked.words).map_err(refusal_of)?;
     let extent = Extent::of(&plan, site)?;
     Ok(Offer {
         asked,
         extent,
         hosts: listing::hosts(&plan),
     })
+}
+
+/// A refusal of the command line, at the field that its option comes from.
+fn refusal_of(what: String) -> Refusal {
+    const OPTIONS: [&str; 5] = ["rate", "time", "phases", "pattern", "hosts"];
+    let of_option = OPTIONS.into_iter().find_map(|field| {
+        let rest = what.strip_prefix("--")?.strip_prefix(field)?;
+        Some(Refusal::of(field, rest.strip_prefix(": ")?))
+    });
+    of_option.unwrap_or(Refusal { field: "run", what })
 }
 
 /// Checks a stored request again, because the site can allow less by now. The error is a sentence.
@@ -389,6 +399,21 @@ mod tests {
     use super::*;
     use crate::web::run_store::tests::request;
     use crate::web::site::tests::site;
+
+    /// Symptom: "--rate: 1000 bit/s?" stood above the form, and the field was not marked.
+    #[test]
+    fn a_refusal_of_an_option_stands_at_its_field() {
+        let refusal = refusal_of("--rate: 1000 bit/s? (write 1000M)".to_owned());
+        assert_eq!(
+            (refusal.field, refusal.what.as_str()),
+            ("rate", "1000 bit/s? (write 1000M)")
+        );
+        let refusal = refusal_of("--ratex: no".to_owned());
+        assert_eq!(
+            (refusal.field, refusal.what.as_str()),
+            ("run", "--ratex: no")
+        );
+    }
 
     /// Name and fabric of a stored request become parts of paths.
     #[test]

@@ -20,7 +20,7 @@ const MOST_HOSTS: usize = 4096;
 /// Maximum number of hosts that a user types in. The plan of a run covers all pairs of them.
 const MOST_FREE: usize = 1024;
 /// Window of a test of the profile `quick` without `--time`.
-const QUICK_NS: u64 = 10 * units::SECOND_NS;
+pub(super) const QUICK_NS: u64 = 10 * units::SECOND_NS;
 
 /// Profiles that are commands of their own: each measures until it is done, with no phases, patterns and times to choose.
 pub(super) const COMMANDS: [(&str, &str); 3] = [
@@ -230,7 +230,11 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
                     let what = "give host names separated by commas, such as n1,n2 or n[01-16]";
                     return refuse("hosts", what);
                 }
-                if hosts_in(hosts).is_none_or(|count| count > MOST_FREE) {
+                let Some(count) = hosts_in(hosts) else {
+                    let what = "a range cannot be read: write n[01-16] or n[1-4,7]";
+                    return refuse("hosts", what);
+                };
+                if count > MOST_FREE {
                     return refuse(
                         "hosts",
                         &format!("give at most {MOST_FREE} hosts, with ranges such as n[01-16]"),
@@ -271,6 +275,15 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
             }
             words.splice(..0, begin.iter().map(|word| (*word).to_owned()));
             what += name;
+            // Options of a group's command say what is measured.
+            if let Some(own) = site
+                .groups
+                .get(group)
+                .and_then(|known| known.commands.get(command))
+                && !own.is_empty()
+            {
+                what += &format!(" ({})", own.join(" "));
+            }
         }
     }
     let most = site.limits.rate_bits_per_s;
@@ -500,7 +513,7 @@ mod tests {
         assert_eq!(asked.title(), "rack 7 - link test");
         assert_eq!(
             asked.what,
-            "rack 7: link test, at most 10.00 Gbit/s per link"
+            "rack 7: link test (--no-pin), at most 10.00 Gbit/s per link"
         );
         let cables = hold(&with("latency"), &site).unwrap_err();
         assert!(cables.what.contains("no cables"), "{cables}");

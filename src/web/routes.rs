@@ -19,7 +19,7 @@ use super::answers::{
 };
 use super::app::App;
 use super::caching::compressed;
-use super::documents::{compare, download, history};
+use super::documents::{busy, compare, download, history};
 use super::guard::{Asker, Near, RemoteUser, TooMany, is_reading};
 use super::queue::Declined;
 use super::request::{Fields, Refusal, Typed};
@@ -43,7 +43,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route("/confirm", get(confirm))
         .route("/start", post(start))
         .route("/runs", get(list))
-        .route("/runs/{name}", get(run))
+        .route("/runs/{name}", compressed(get(run)))
         .route("/runs/{name}/cancel", post(cancel))
         .route("/runs/{name}/events", get(events::follow::<false>))
         .route("/runs/{name}/{file}", compressed(get(download::<false>)))
@@ -265,7 +265,9 @@ async fn confirm(
         let to = format!("{}/confirm?{values}&ticket={ticket}", app.base);
         return Redirect::to(&to).into_response();
     };
-    let _turn = app.heavy.acquire().await;
+    let Some(_turn) = app.turn().await else {
+        return busy(&app, false);
+    };
     block_in_place(|| {
         let offered = Fields::read(&typed)
             .and_then(|fields| app.queue.offer(&fields).map(|offer| (fields, offer)));
@@ -344,8 +346,15 @@ async fn run(
     let Some((_, state)) = block_in_place(|| answers::known(&app, &name)) else {
         return absent(&app, false);
     };
-    let _turn = app.turn(&state).await;
-    block_in_place(|| shown(pages::run(&app, &asker, &state)))
+    // The page of a run that is over has figures of its record.
+    let turn = match state.is_over() {
+        true => app.turn().await.ok_or(()).map(Some),
+        false => Ok(None),
+    };
+    match turn {
+        Ok(_turn) => block_in_place(|| shown(pages::run(&app, &asker, &state))),
+        Err(()) => busy(&app, false),
+    }
 }
 
 async fn cancel(
@@ -379,11 +388,18 @@ impl Token {
 async fn login(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
+    method: Method,
+    headers: HeaderMap,
     Query(asked): Query<Token>,
 ) -> Response {
     let now_ms = app.queue.now_ms();
+    // Only a reader uses the link up.
+    let is_look = method == Method::HEAD || headers.contains_key("sec-purpose");
     match asked.link.as_str() {
-        "" => shown(pages::login(&app, &asker, asked.run().as_ref(), None)),
+        "" if asker.session.is_some() => Redirect::to(&format!("{}/", app.base)).into_response(),
+        link if link.is_empty() || is_look => {
+            shown(pages::login(&app, &asker, asked.run().as_ref(), None))
+        }
         link if block_in_place(|| app.guard.use_link(link, now_ms)) => {
             logged_in(&app, &asker, None)
         }

@@ -27,8 +27,9 @@ use crate::record::{Record, VerdictWord};
 use crate::report::json;
 use crate::store::{self, StoreError, bounded, runs};
 use crate::sys::process;
+use crate::units::show_age;
 
-use super::request::Request;
+use super::request::{COMMANDS, Request};
 use super::state::{Card, How, LOST, Outcome, Stage, State, why};
 
 /// File with the request of a run.
@@ -298,6 +299,12 @@ impl RunStore {
         json::read_owned(self.text(name, runs::RECORD)?).ok()
     }
 
+    /// Size of a run's record in bytes.
+    pub(super) fn record_bytes(&self, name: &RunName) -> u64 {
+        let record = self.folder_of(name).join(runs::RECORD);
+        fs::metadata(record).map_or(0, |about| about.len())
+    }
+
     /// The text of a run's record, exactly as it was read and found to be one: the file can be another one the next time.
     pub(super) fn record_text(&self, name: &RunName) -> Option<String> {
         let text = self.text(name, runs::RECORD)?;
@@ -396,6 +403,16 @@ impl RunStore {
             .is_some_and(|outcome| matches!(outcome.how, How::Server | How::Limit | How::Lost));
         let aborted = is_cut && verdict.is_none_or(|word| word == VerdictWord::Invalid);
         let started_ms = card.as_ref().map(|card| card.started_ms);
+        let ended_ms = outcome.as_ref().map(|outcome| outcome.ended_ms);
+        let whole_ms = began_ms.zip(ended_ms);
+        let whole_ms = whole_ms.map(|(began, ended)| ended.saturating_sub(began));
+        let took = whole_ms.map(|ms| show_age(ms.div_ceil(1000)));
+        let command = request.and_then(|one| {
+            let profile = one.asked.fields.profile.trim();
+            COMMANDS.iter().find(|(name, _)| *name == profile)
+        });
+        let kind = card.as_ref().map(|card| card.kind.clone());
+        let kind = kind.or_else(|| command.map(|(name, _)| (*name).to_owned()));
         Some(State {
             told: outcome.is_some() || request.is_none(),
             title: if title.is_empty() {
@@ -404,6 +421,7 @@ impl RunStore {
                 title
             },
             hosts,
+            kind: kind.unwrap_or_default(),
             aborted,
             name: name.to_string(),
             state: stage,
@@ -414,6 +432,7 @@ impl RunStore {
             note: request.map_or_else(String::new, |one| one.asked.note.clone()),
             asked_ms: request.map(|one| one.asked_ms),
             began_ms: began_ms.or(started_ms.filter(|at| request.is_none() && *at > 0)),
+            ended_ms,
             data_ms: request.map(|one| one.extent.data_ms).filter(|ms| *ms > 0),
             verdict,
             // `why` has the only reason of an aborted run.
@@ -421,7 +440,7 @@ impl RunStore {
                 .as_ref()
                 .filter(|_| !aborted)
                 .map(|card| card.sentence.clone()),
-            took: card.as_ref().map(|card| card.took.clone()),
+            took: took.or(card.as_ref().map(|card| card.took.clone())),
             nodes: card
                 .as_ref()
                 .map(|card| card.nodes)

@@ -255,7 +255,12 @@ impl Own<'_> {
             std::thread::sleep(GLANCE);
         };
         let how = asked.map_or(How::Ended, |(how, _)| how);
-        Ok(self.outcome(how, Some(status)))
+        let mut outcome = self.outcome(how, Some(status));
+        if how == How::Ended && self.run_store.is_cancelled(self.name) {
+            let late = || "the cancel came after the end: the result is complete".to_owned();
+            outcome.complaint.get_or_insert_with(late);
+        }
+        Ok(outcome)
     }
 
     fn outcome(&self, how: How, status: Option<ExitStatus>) -> Outcome {

@@ -81,6 +81,14 @@ pub(crate) fn serve(
     let open = !address.ip().is_loopback();
     let (starter, wanted) = mpsc::channel();
     let queue = Queue::new(site, tools.clone(), Some(starter))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let listener = runtime
+        .block_on(TcpListener::bind(address))
+        .map_err(|error| ServeError::Listen(address, error))?;
+    // A start that cannot listen leaves the token, and so the link, to the next one.
     let is_first = !queue.site.token_file.exists();
     let guard = Guard::new(&queue.site, open, None, tools.random)?;
     let link = is_first.then(|| {
@@ -93,17 +101,11 @@ pub(crate) fn serve(
         event_hub: Some(Arc::new(EventHub::new())),
         base,
         heavy: Semaphore::new(MOST_HEAVY),
+        figures: std::sync::Mutex::default(),
         sending: Sending::new(),
     });
     let timeout = TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, ANSWER_TIME);
     let routes = routes(&app).layer(timeout);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    let listener = runtime
-        .block_on(TcpListener::bind(address))
-        .map_err(|error| ServeError::Listen(address, error))?;
     ready(listener.local_addr()?, link.as_deref());
     let (ending, ended) = watch::channel(false);
     let house = House {

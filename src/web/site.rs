@@ -279,7 +279,7 @@ impl Site {
             let fabric = &group.fabric;
             lines.push(format!("group      {name}: {words} (fabric {fabric})"));
             for (command, words) in group.commands.iter().filter(|(_, words)| !words.is_empty()) {
-                lines.push(format!("           {command} {}", words.join(" ")));
+                lines.push(format!("           {command} {words:?}"));
             }
         }
         if self.allow.free_hosts {

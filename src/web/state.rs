@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Live, Record, VerdictWord};
+use crate::record::{Live, Measured, Record, VerdictWord};
 use crate::report::{judged, listing};
 use crate::units::show_utc;
 
@@ -60,12 +60,21 @@ pub(super) struct Card {
     /// Start of the run, in milliseconds since 1970. Zero in summaries of earlier versions.
     #[serde(default)]
     pub started_ms: u64,
+    /// What was measured, as the command is called. Empty in summaries of earlier versions.
+    #[serde(default)]
+    pub kind: String,
 }
 
 impl Card {
     /// Summarizes a record.
     pub(super) fn of(record: &Record) -> Self {
         let [_, _, took, _, _, _, weakest] = listing::row("", record);
+        let kind = match record.measured() {
+            Measured::Acceptance(..) => "load",
+            Measured::Linktest(..) => "linktest",
+            Measured::Latency(..) => "latency",
+            Measured::Imb(..) => "imb",
+        };
         // A run that never measured has ports without any traffic, none of which is at fault.
         let has_measured = record.outcome.measured_s() > 0.0;
         Self {
@@ -76,6 +85,7 @@ impl Card {
             weakest: if has_measured { weakest } else { String::new() },
             hosts: listing::hosts(&record.plan),
             started_ms: record.started_ms,
+            kind: kind.to_owned(),
         }
     }
 }
@@ -117,6 +127,9 @@ pub(super) struct State {
     /// Its nodes, folded. Empty if unknown.
     #[serde(skip)]
     pub hosts: String,
+    /// What it measured, as the command is called. Empty if unknown.
+    #[serde(skip)]
+    pub kind: String,
     /// True if pipebench ended the run, or lost it, before it had a verdict.
     #[serde(skip)]
     pub aborted: bool,
@@ -138,13 +151,15 @@ pub(super) struct State {
     pub asked_ms: Option<u64>,
     /// Time when the run began, in milliseconds since 1970.
     pub began_ms: Option<u64>,
+    /// Time when the run ended, in milliseconds since 1970.
+    pub ended_ms: Option<u64>,
     /// Planned time in which data flow, in milliseconds.
     pub data_ms: Option<u64>,
     /// Verdict of its record.
     pub verdict: Option<VerdictWord>,
     /// Sentence that explains the verdict.
     pub sentence: Option<String>,
-    /// Time in which data flowed, in words.
+    /// Time from its start to its end, in words; without both, that in which data flowed.
     pub took: Option<String>,
     /// Number of nodes.
     pub nodes: Option<usize>,
@@ -187,8 +202,9 @@ impl State {
         let stage = self.state.to_string();
         let aborted = if self.aborted { "aborted" } else { "" };
         let date = self.when_ms().map_or_else(String::new, show_utc);
-        let own: [&str; 9] = [
+        let own: [&str; 10] = [
             &self.name,
+            &self.kind,
             &self.what,
             &self.hosts,
             &self.by,
@@ -250,6 +266,7 @@ pub(super) mod tests {
             told: true,
             title: "rack 7 - mesh".to_owned(),
             hosts: "n[01-16]".to_owned(),
+            kind: "load".to_owned(),
             aborted: false,
             name: name.to_owned(),
             state: Stage::Ended,
@@ -260,6 +277,7 @@ pub(super) mod tests {
             note: String::new(),
             asked_ms: Some(1_795_405_633_000),
             began_ms: None,
+            ended_ms: None,
             data_ms: Some(1000),
             verdict: Some(VerdictWord::Pass),
             sentence: None,

@@ -26,6 +26,10 @@ eval "$(block dpkg)" >/dev/null
 [ "$(stat -c '%U %a' /var/lib/pipebench)" = "pipebench 755" ]
 [ "$(stat -c '%U %a' /etc/pipebench/web.toml)" = "root 644" ]
 [ -f /var/lib/pipebench/.ssh/id_ed25519.pub ]
+# A site file that was changed survives another installation.
+echo "# ours" >>/etc/pipebench/web.toml
+dpkg -i pipebench_*.deb </dev/null >/dev/null
+[ "$(tail -n 1 /etc/pipebench/web.toml)" = "# ours" ]
 
 said "the unit"
 systemd-analyze verify /usr/lib/systemd/system/pipebench.service
@@ -62,4 +66,7 @@ systemctl() { [ "$*" = "restart apache2" ] && apachectl start; }
 eval "$(block a2ensite)" >/dev/null
 python3 "$sources/tests/installed/visit.py" run http://127.0.0.1:8081/pipebench
 apachectl stop
+said "removed"
+dpkg --remove pipebench >/dev/null
+[ ! -e /usr/lib/systemd/system/pipebench.service ] && [ -d /var/lib/pipebench/runs ]
 said "done"

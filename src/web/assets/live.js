@@ -16,6 +16,7 @@
     } else if (old.nodeType === Node.TEXT_NODE) {
       old.data = now.data;
     } else {
+      for (const { name } of [...old.attributes]) if (!now.hasAttribute(name) && name !== "tabindex") old.removeAttribute(name);
       for (const { name, value } of now.attributes) old.setAttribute(name, value);
       [...now.childNodes].forEach((child, place) => put(old.childNodes[place], child));
     }
@@ -76,7 +77,7 @@
   };
   const timer = setInterval(() => {
     if (Date.now() - heard < SILENT_MS) return;
-    at("lost").firstElementChild.textContent = `No word from the server since ${new Date(heard).toISOString().slice(11, 19)} UTC; trying again.`;
+    at("lost").firstElementChild.textContent = `No word from the server since ${new Date(heard).toISOString().slice(11, 19)} UTC; trying again. What follows is of that time.`;
     at("lost").hidden = false;
     // The browser does not connect anew after a refusal, nor while it takes a dead connection for an open one.
     if (Date.now() - Math.max(began, heard) < AGAIN_MS) return;

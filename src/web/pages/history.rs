@@ -1,5 +1,7 @@
 //! Page that shows what a port carried in each of the kept runs: was it always so?
 
+use std::sync::Arc;
+
 use maud::{Markup, html};
 
 use crate::report::history::{PortFigures, WayFigures};
@@ -16,10 +18,13 @@ pub(crate) struct History<'a> {
     pub words: &'a str,
     /// Name of the port. Empty: in each direction the slowest port of each run.
     pub port: &'a str,
-    pub runs: Vec<(State, Vec<PortFigures>)>,
+    pub runs: Vec<(State, Arc<[PortFigures]>)>,
     /// True if older runs match.
     pub more: bool,
 }
+
+/// Figures of a direction, with the name of their port.
+type Named<'a> = (&'a str, &'a WayFigures);
 
 /// Page with the history of a port.
 pub(crate) fn history(app: &App, asker: &Asker, history: &History<'_>) -> Markup {
@@ -30,26 +35,30 @@ pub(crate) fn history(app: &App, asker: &Asker, history: &History<'_>) -> Markup
     } else {
         port
     };
-    let of_run = |(state, ports): &(State, Vec<PortFigures>)| {
-        let ways = match port {
-            "" => slowest(ports),
-            port => ports.iter().find(|one| one.label == port)?.ways,
-        };
-        let is_measured = ways.iter().any(Option::is_some);
-        is_measured.then(|| (state.clone(), ways))
-    };
-    let shown: Vec<(State, [Option<WayFigures>; 2])> =
-        history.runs.iter().filter_map(of_run).collect();
+    let runs = history.runs.iter().map(|(state, ports)| {
+        let ways = [0, 1].map(|way| lowest(ports, port, way));
+        (state, ways)
+    });
+    let is_measured =
+        |(_, ways): &(&State, [Option<Named<'_>>; 2])| ways.iter().any(Option::is_some);
+    let shown: Vec<_> = runs.filter(is_measured).collect();
     let other = history.runs.len() - shown.len();
-    let date = |at: Option<&(State, [Option<WayFigures>; 2])>| {
-        let at = at.and_then(|(state, _)| state.when_ms());
-        at.map_or_else(String::new, |at| show_utc(at).chars().take(10).collect())
+    // A limited run, or another test, is no drop of a port.
+    let is_alike = |state: &State| {
+        shown
+            .first()
+            .is_some_and(|(latest, _)| (&latest.what, &latest.hosts) == (&state.what, &state.hosts))
     };
-    let rates = shown
-        .iter()
-        .rev()
-        .map(|(_, ways)| ways.map(|way| Some(way?.rate_bits_per_s)));
-    let rates: Vec<[Option<f64>; 2]> = rates.collect();
+    let alike = shown.iter().rev().filter(|(state, _)| is_alike(state));
+    let dates: Vec<u64> = alike
+        .clone()
+        .filter_map(|(state, _)| state.when_ms())
+        .collect();
+    let ends =
+        [dates.first(), dates.last()].map(|at| at.map_or_else(String::new, |at| show_utc(*at)));
+    let rates: Vec<[Option<f64>; 2]> = alike
+        .map(|(_, ways)| ways.map(|way| Some(way?.1.rate_bits_per_s)))
+        .collect();
     let body = html! {
         h1 { "History of " (named) }
         form .fields action={ (app.base) "/history" } {
@@ -63,7 +72,10 @@ pub(crate) fn history(app: &App, asker: &Asker, history: &History<'_>) -> Markup
         @if shown.is_empty() {
             p { "No run that matches has figures of this port." }
         } @else {
-            @if rates.len() > 1 { (chart::over_runs(&rates, [date(shown.last()), date(shown.first())])) }
+            @if rates.len() > 1 {
+                (chart::over_runs(&rates, ends))
+                @if rates.len() < shown.len() { p .note { "The lines join the " (rates.len()) " runs that made the same test on the same hosts as the latest one." } }
+            }
             div .wide tabindex="0" { table {
                 thead { tr {
                     th scope="col" { "run" } th scope="col" { "started (UTC)" } th scope="col" { "verdict" }
@@ -74,7 +86,7 @@ pub(crate) fn history(app: &App, asker: &Asker, history: &History<'_>) -> Markup
                     td { a href={ (app.base) "/runs/" (state.name) } { (state.name) } }
                     td { @if let Some(at) = state.when_ms() { (show_utc(at)) } }
                     td { (badge(state)) }
-                    @for way in ways { (cells(way.as_ref())) }
+                    @for way in ways { (cells(*way, port.is_empty())) }
                     td { (state.what) }
                 } } }
             } }
@@ -90,19 +102,21 @@ pub(crate) fn history(app: &App, asker: &Asker, history: &History<'_>) -> Markup
     page(app, asker, &format!("History of {named}"), None, body)
 }
 
-/// The lowest figures of each direction.
-fn slowest(ports: &[PortFigures]) -> [Option<WayFigures>; 2] {
-    let of = |way: usize| {
-        let figures = ports.iter().filter_map(|port| *port.ways.get(way)?);
-        figures.min_by(|a, b| a.rate_bits_per_s.total_cmp(&b.rate_bits_per_s))
-    };
-    [of(0), of(1)]
+/// Figures of a direction: of this port, or of the slowest one if none is named.
+fn lowest<'a>(ports: &'a [PortFigures], port: &str, way: usize) -> Option<Named<'a>> {
+    let wanted = ports
+        .iter()
+        .filter(|one| port.is_empty() || one.label == port);
+    let figures = wanted.filter_map(|one| Some((one.label.as_str(), one.ways.get(way)?.as_ref()?)));
+    figures.min_by(|(_, a), (_, b)| a.rate_bits_per_s.total_cmp(&b.rate_bits_per_s))
 }
 
-fn cells(way: Option<&WayFigures>) -> Markup {
+fn cells(way: Option<Named<'_>>, with_name: bool) -> Markup {
     html! {
-        td .number data-word=[way.and_then(|way| way.word)] { @if let Some(way) = way { (show_rate(way.rate_bits_per_s)) } }
-        td .number { @if let Some(share) = way.and_then(|way| way.share) { (format!("{:.1} %", percent(share))) } }
+        td .number data-word=[way.and_then(|(_, way)| way.word)] {
+            @if let Some((port, way)) = way { @if with_name { (port) " " } (show_rate(way.rate_bits_per_s)) }
+        }
+        td .number { @if let Some(share) = way.and_then(|(_, way)| way.share) { (format!("{:.1} %", percent(share))) } }
     }
 }
 
@@ -113,7 +127,7 @@ mod tests {
     use crate::web::app::tests::app;
     use crate::web::state::tests::state;
 
-    fn run(name: &str, rate_bits_per_s: f64, word: VerdictWord) -> (State, Vec<PortFigures>) {
+    fn run(name: &str, rate_bits_per_s: f64, word: VerdictWord) -> (State, Arc<[PortFigures]>) {
         let way = WayFigures {
             rate_bits_per_s,
             share: Some(rate_bits_per_s / 10e9),
@@ -123,7 +137,7 @@ mod tests {
             label: "n3".to_owned(),
             ways: [None, Some(way)],
         };
-        (state(name), vec![port])
+        (state(name), [port].into())
     }
 
     /// Symptom: after half a year nobody could tell whether a port was always so slow.
@@ -134,7 +148,7 @@ mod tests {
         let runs = vec![
             run("pb-20261123-034713-f63c44", 4.2e9, VerdictWord::Fail),
             run("pb-20260523-034713-f63c44", 9.4e9, VerdictWord::Pass),
-            (state("pb-20260423-034713-f63c44"), Vec::new()),
+            (state("pb-20260423-034713-f63c44"), [].into()),
         ];
         let mut shown = History {
             words: "n[01-16]",
@@ -168,10 +182,11 @@ mod tests {
                 })
             }),
         };
-        shown.runs[0].1.push(faster);
+        let both = [shown.runs[0].1[0].clone(), faster];
+        shown.runs[0].1 = both.into();
         let found = page(&shown);
         assert!(
-            found.contains("History of the slowest port") && found.contains(">4.20 Gbit/s"),
+            found.contains("History of the slowest port") && found.contains(">n3 4.20 Gbit/s"),
             "{found}"
         );
         assert!(!found.contains(">9.00 Gbit/s"), "{found}");

@@ -9,6 +9,7 @@ use crate::record::{Live, Record};
 use crate::report::format::Format;
 use crate::report::{history, page as sheet};
 use crate::units::{show_age, show_rate};
+use crate::web::answers::MOST_SEARCH;
 use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::{Stage, State};
@@ -96,7 +97,8 @@ impl Part<'_> {
                     dt { "requested by" } dd { (state.by) }
                     @if let Some(at) = state.asked_ms { dt { "requested" } dd { (date(at)) } }
                     @if let Some(at) = state.began_ms { dt { "started" } dd { (date(at)) } }
-                    @if let Some(took) = &state.took { dt { "data flowed for" } dd { (took) } }
+                    @if let Some(at) = state.ended_ms { dt { "ended" } dd { (date(at)) } }
+                    @if let Some(took) = &state.took { dt { "took" } dd { (took) } }
                     @if let Some(ms) = state.data_ms { dt { "planned length" } dd { (show_age(ms.div_ceil(1000))) } }
                     @if let Some(code) = state.exit_code { dt { "exit code" } dd { (code) } }
                 }
@@ -108,9 +110,13 @@ impl Part<'_> {
     fn ended(&self) -> Markup {
         let (base, state) = (self.base, self.state);
         let own = format!("{base}/runs/{}", state.name);
+        // The verdict of a run that was cut short is only that it was.
+        let has_result = state.state == Stage::Ended && !state.aborted;
+        let is_readable = self.record.is_some();
         let next = html! {
+            @if state.has_record && !is_readable { p .notice { "The record of this run cannot be read." } }
             p .actions {
-                @if state.has_record { a .button href={ (own) "/report" } { "Open the report" } }
+                @if is_readable { a .button href={ (own) "/report" } { "Open the report" } }
                 @if state.asked_ms.is_some() { a .button .plain href={ (base) "/?again=" (state.name) } { "Run again" } }
                 @if state.is_measured() { a .button .plain href={ (base) "/compare?now=" (state.name) } { "Compare with the run before" } }
             }
@@ -118,9 +124,9 @@ impl Part<'_> {
         html! {
             section #ended aria-label="result" {
                 @if let Some(why) = &state.why { p .notice { (why) } }
-                @match &self.record { Some(record) => (sheet::result(record, &next)), None => (next) }
+                @match self.record.as_ref().filter(|_| has_result) { Some(record) => (sheet::result(record, &next)), None => (next) }
                 @if let Some(record) = self.record.as_ref().filter(|_| state.is_measured()) { (self.history(record)) }
-                @if state.has_record {
+                @if is_readable {
                     h2 { "Downloads" }
                     ul .files { @for form in Format::ALL.map(Format::row) { li { a href={ (own) "/" (form.file) } { (form.label) } } } }
                 }
@@ -131,11 +137,19 @@ impl Part<'_> {
     /// The way to earlier figures of a port.
     fn history(&self, record: &Record) -> Markup {
         let ports = history::ports(record);
+        // A search has a limit; the first host is in all runs of these hosts.
+        let hosts = &self.state.hosts;
+        let first = record.plan.nodes.first().map_or("", |node| &node.label);
+        let words = if hosts.len() <= MOST_SEARCH {
+            hosts
+        } else {
+            first
+        };
         html! {
             @if !ports.is_empty() {
                 h2 { "Earlier runs of these hosts" }
                 form .search action={ (self.base) "/history" } {
-                    input type="hidden" name="q" value=(self.state.hosts);
+                    input type="hidden" name="q" value=(words);
                     label .unseen for="port" { "Port" }
                     select #port name="port" { option value="" { "the slowest port of each run" } @for port in &ports { option value=(port.label) { (port.label) } } }
                     button .plain { "History" }
@@ -194,7 +208,7 @@ fn under_way(state: &State) -> Markup {
                     li { b #least { (show_rate(*rate as f64)) } span { "slowest node: " span #leastname { (name) } } }
                 }
                 @if let Some(test) = &live.test {
-                    li { b #test { "test " (test.number) " of " (test.of) } span #what { (test.what) } }
+                    li { b #test { @if test.kind.is_empty() { "test" } @else { (test.kind) } " " (test.number) " of " (test.of) } span #what { (test.what) } }
                 }
             }
             @if !live.course_bits_per_s.is_empty() { (chart::over_time(&live, state.data_ms)) }
@@ -210,6 +224,7 @@ fn under_way(state: &State) -> Markup {
 fn stage_text(state: &State, live: &Live) -> String {
     match state.state {
         Stage::Cancelling => "cancelling: the processes of the run are ending".to_owned(),
+        _ if state.live.is_none() && state.has_record => "writing the result".to_owned(),
         _ if live.stage.is_empty() => "starting".to_owned(),
         _ => live.stage.clone(),
     }
@@ -224,7 +239,11 @@ fn passed_s(live: &Live) -> u64 {
 fn share(state: &State, live: &Live) -> String {
     let (over, all) = match (state.data_ms, &live.test) {
         (Some(ms), _) => (passed_s(live) as f64 * 1000.0, ms as f64),
-        (None, Some(test)) => (test.number as f64, test.of as f64),
+        // A table runs, and a step has ended.
+        (None, Some(test)) => {
+            let running = if test.kind == "step" { 0 } else { 1 };
+            (test.number.saturating_sub(running) as f64, test.of as f64)
+        }
         (None, None) => (0.0, 1.0),
     };
     format!("{:.3}", (over / all.max(1.0)).min(1.0))
@@ -233,7 +252,7 @@ fn share(state: &State, live: &Live) -> String {
 /// Planned time in which data still flow, in seconds. `None` if it is unknown or over.
 fn left_s(state: &State, live: &Live) -> Option<u64> {
     let planned_s = state.data_ms?.div_ceil(1000);
-    let is_running = state.state == Stage::Running;
+    let is_running = state.state == Stage::Running && state.live.is_some();
     planned_s
         .checked_sub(passed_s(live))
         .filter(|left| is_running && *left > 0)
@@ -294,6 +313,7 @@ mod tests {
         // A link test has steps and no time.
         let mut steps = live(0);
         steps.test = Some(crate::record::LiveTest {
+            kind: "step".to_owned(),
             number: 3,
             of: 15,
             ..crate::record::LiveTest::default()
@@ -401,6 +421,52 @@ mod tests {
         }
         // The page allows no inline styles.
         assert!(!page.contains("style="), "{page}");
+    }
+
+    /// Symptom: of a cancelled run the page said "cancelled", INVALID in red, and twice "ended by SIGINT".
+    #[test]
+    fn a_run_that_was_cut_short_has_its_reason_and_no_verdict() {
+        let record = include_str!("../../../tests/golden/slow-receiver/record.json");
+        let cancelled = State {
+            has_record: true,
+            why: Some("the run was cancelled".to_owned()),
+            ..state(Stage::Cancelled)
+        };
+        let mut part = Part {
+            base: "",
+            events: None,
+            state: &cancelled,
+            ahead: &[],
+            record: crate::report::json::read(record).ok(),
+            now_ms: 0,
+        };
+        let page = part.draw().into_string();
+        assert!(
+            page.contains("the run was cancelled") && page.contains("Open the report"),
+            "{page}"
+        );
+        assert!(!page.contains("<header"), "{page}");
+        // Symptom: a record that cannot be read left a page without a word.
+        part.record = None;
+        let page = part.draw().into_string();
+        assert!(
+            page.contains("cannot be read") && !page.contains("/report"),
+            "{page}"
+        );
+    }
+
+    /// Symptom: between the last figures and the result the page said "starting".
+    #[test]
+    fn a_run_whose_result_is_written_does_not_start_again() {
+        let writing = State {
+            has_record: true,
+            ..state(Stage::Running)
+        };
+        let page = draw_of(&writing, &[], 0);
+        assert!(
+            page.contains("writing the result") && !page.contains("of data left"),
+            "{page}"
+        );
     }
 
     /// Symptom: the page and its script each drew the figures, and differed. The script looks for these names.

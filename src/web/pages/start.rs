@@ -2,11 +2,11 @@
 
 use maud::{Markup, html};
 
-use crate::units::{show_age, show_rate};
+use crate::units::{SECOND_NS, show_age, show_rate};
 use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::queue::Offer;
-use crate::web::request::{Fields, Refusal, Typed, test_of};
+use crate::web::request::{Fields, QUICK_NS, Refusal, Typed, test_of};
 use crate::web::run_store::RunName;
 use crate::web::site::length;
 use crate::web::state::State;
@@ -46,15 +46,18 @@ fn form(app: &App, typed: &Typed, refusal: Option<&Refusal>) -> Markup {
     let wrong = |name: &str| refusal.filter(|refusal| refusal.field == name);
     let is_wrong = |name: &str| wrong(name).map(|_| "true");
     let text = |name: &str, label: &str, fill: &str, most: u32, help: &str| {
+        // Other commands have no time of a test.
+        let of_load = (name == "time").then_some("load");
         html! {
-            label for=(name) { (label) }
-            input #(name) name=(name) value=(value(name)) maxlength=(most) list=[(name == "time").then_some("time-list")] autocomplete=(fill) autocapitalize="off"
+            label for=(name) class=[of_load] { (label) }
+            input #(name) class=[of_load] name=(name) value=(value(name)) maxlength=(most) list=[(name == "time").then_some("time-list")] autocomplete=(fill) autocapitalize="off"
                 spellcheck="false" aria-describedby={ (name) "-help" } aria-invalid=[is_wrong(name)] autofocus[is_wrong(name).is_some()];
             (complaint(wrong(name)))
-            span .note id={ (name) "-help" } { (help) }
+            span class={ "note" @if of_load.is_some() { " load" } } id={ (name) "-help" } { (help) }
         }
     };
     let most = length(site.limits.time_ns);
+    let usual_ns = site.limits.time_ns.min(QUICK_NS);
     let rate_help = match site.limits.rate_bits_per_s {
         Some(most) => {
             let most = show_rate(most as f64);
@@ -85,13 +88,13 @@ fn form(app: &App, typed: &Typed, refusal: Option<&Refusal>) -> Markup {
             }
             @if site.allow.free_hosts { (text("hosts", "Host names", "off", 4096, "Such as n1,n2 or n[01-16].")) }
             (tests(app, typed, wrong("profile").or(wrong("pattern"))))
-            label for="phases" { "Phases" }
-            input #phases name="phases" type="number" min="2" max=(site.allow.phases) value=(phases) required aria-describedby="phases-help"
+            label .load for="phases" { "Phases" }
+            input #phases .load name="phases" type="number" min="2" max=(site.allow.phases) value=(phases) required aria-describedby="phases-help"
                 aria-invalid=[is_wrong("phases")];
             (complaint(wrong("phases")))
-            span .note #phases-help { "2: every node sends and receives. With 3 or more, nodes also pass blocks on, which loads the ports as a relay does." }
-            (text("time", "Time per test", "off", 12, &format!("Such as 30s. Default: 10 s with quick, 30 s for each permutation with acceptance; other tests have none. At most {most}.")))
-            datalist #time-list { @for one in ["5s", "30s", "60s"] { option value=(one) {} } }
+            span .note .load #phases-help { "2: every node sends and receives. With 3 or more, nodes also pass blocks on, which loads the ports as a relay does." }
+            (text("time", "Time per test", "off", 12, &format!("Such as {}. Default: {} with quick, 30 s for each permutation with acceptance. At most {most}.", length(usual_ns), length(usual_ns))))
+            datalist #time-list { @for one in [5, 30, 60].into_iter().filter(|one| one * SECOND_NS <= site.limits.time_ns) { option value={ (one) "s" } {} } }
             (text("rate", "Rate per link", "off", 12, &rate_help))
             (text("by", "Your name", "name", 64, "Other users of this site see it."))
             (text("note", "Purpose", "off", 200, "For example: new cable at Eth1/8."))
@@ -230,8 +233,11 @@ pub(crate) fn question(app: &App, asker: &Asker, question: &Question) -> Markup 
     let before: Vec<&State> = question.under_way.iter().filter(same).collect();
     let body = html! {
         h1 { (offer.extent.question()) }
-        p { (offer.asked.what) ". " @if offer.extent.data_ms > 0 { (number(offer.extent.tests)) } @else { "The site ends it after " (length(app.queue.site.limits.duration_ns)) " and five minutes." } }
-        p .note { "The run slows down all other traffic on these ports. It takes longer than this time: pipebench also starts the hosts, drains the links and retests suspects." }
+        p { (offer.asked.what) ". " @if offer.extent.data_ms > 0 { (number(offer.extent.tests)) } @else { "It ends when all is measured, after " (length(app.queue.site.limits.duration_ns)) " and five minutes at the latest." } }
+        p .note {
+            "The run slows down all other traffic on these ports."
+            @if offer.extent.data_ms > 0 { " It takes longer than this time: pipebench also starts the hosts, drains the links and retests suspects." }
+        }
         @if let Some(run) = question.started {
             p .notice { "This run was started: " a href={ (app.base) "/runs/" (run) } { (run) } "." }
         } @else {
