@@ -127,17 +127,17 @@ fn a_check_refuses_what_a_start_or_every_run_would_refuse() {
         ),
         (
             SITE.replace("local:2", "n1,nosuch,n[3-"),
-            "web.toml:14: here too: --hosts: ",
+            "web.toml:14: here too: 'n[3-' at column 11: unmatched bracket",
         ),
         // Symptom: words of a group's command were not looked at, if another group had none.
         (
             SITE.replace("[groups.here]\n", "[groups.here]\nimb = [\"PingPongg\"]\n"),
-            "web.toml:9: here: \"PingPongg\" is not a benchmark",
+            "web.toml:11: here: \"PingPongg\" is not a benchmark",
         ),
         // Symptom: a profile that ignores options let wrong ones pass.
         (
             SITE.replace("--warmup=200ms", "--nosuch") + "[allow]\nprofiles = [\"linktest\"]\n",
-            "web.toml:9: here: unexpected argument '--nosuch'",
+            "web.toml:11: here: unexpected argument '--nosuch'",
         ),
         // Users cannot give it a time limit.
         (
