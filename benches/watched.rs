@@ -18,7 +18,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use numbers::spread::percentile;
 use pipebench::internals::report::json;
 use site::{Served, Site, request};
 
@@ -53,11 +52,12 @@ fn main() {
         }
         ratios.push(rates[1] / rates[0]);
     }
-    let quartiles = |figures: &[f64]| {
-        [25.0, 50.0, 75.0].map(|part| percentile(figures, part).expect("figures"))
+    let quartiles = |figures: &mut Vec<f64>| {
+        figures.sort_unstable_by(f64::total_cmp);
+        [1, 2, 3].map(|part| figures[(figures.len() - 1) * part / 4])
     };
-    let [low, ratio, high] = quartiles(&ratios);
-    let [_, first, late] = quartiles(&first_s);
+    let [low, ratio, high] = quartiles(&mut ratios);
+    let [_, first, late] = quartiles(&mut first_s);
     println!("pairs of runs                                      {pairs}");
     println!(
         "total rate with {WATCHERS} watchers by that with one          {ratio:.3} ({low:.3} to {high:.3})"

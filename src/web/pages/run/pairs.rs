@@ -127,10 +127,9 @@ fn legend(reference: f64, scale: Scale) -> Markup {
 fn matrix(live: &Live, reference: f64, scale: Scale) -> Markup {
     let rows = &live.matrix_bits_per_s;
     let is_dense = rows.len() > MOST_IN_FIGURES;
-    let class = match rows.len() {
-        ..=MOST_IN_FIGURES => None,
-        ..=MOST_WIDE => Some("dense"),
-        _ => Some("dense fine"),
+    let class = match rows.len() > MOST_WIDE {
+        true => Some("dense fine"),
+        false => is_dense.then_some("dense"),
     };
     let is_quiet =
         |node: usize| is_dense && (rows.len() > MOST_LABELLED || !node.is_multiple_of(LABELLED));
