@@ -874,7 +874,7 @@ fn a_run_does_not_outlive_its_limit_and_has_one_keeper() {
 
 /// Symptom: assets were sent anew with each page, and nothing was compressed.
 #[test]
-fn assets_are_sent_once_and_compressed_and_events_are_not() {
+fn assets_are_sent_once_and_compressed_and_events_leave_at_once() {
     let site = Site::new(SITE);
     let server = Served::start(&site);
     let path = "/assets/site.css";
@@ -927,58 +927,44 @@ fn assets_are_sent_once_and_compressed_and_events_are_not() {
     let is_encoding = |line: &String| line.to_lowercase().starts_with("content-encoding");
     assert!(!head.iter().any(is_encoding), "{head:?}");
     assert!(lines.any(|line| line.starts_with("data: {")));
+    // A page's are compressed, and each one comes when it happens: an encoder that waits for more would never send these.
+    let path = format!("/runs/{name}/events");
+    let asked = request(server.address, "GET", &path, &headers, "");
+    let mut stream = TcpStream::connect(server.address).expect("a server");
+    stream.set_read_timeout(Some(SOON)).expect("a time");
+    stream.write_all(&asked).expect("sent");
+    let mut stream = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        stream.read_line(&mut head).expect("a head");
+    }
+    assert!(head.contains("content-encoding: gzip"), "{head}");
+    let chunks = Chunks { stream, left: 0 };
+    let lines = BufReader::new(flate2::read::GzDecoder::new(chunks)).lines();
+    let parts = lines.map_while(Result::ok);
+    let parts = parts.filter(|line| line.starts_with("data: <div id=\"run\""));
+    assert_eq!(parts.take(3).count(), 3);
 }
 
-/// Symptom: only load tests could be started from the page, and nobody could tell whether a port was always so slow.
-#[test]
-fn every_kind_of_run_is_started_shown_and_kept_for_the_history() {
-    let all = SITE.replace(
-        "[limits]",
-        "[allow]\nprofiles = [\"quick\", \"linktest\", \"imb\"]\n[limits]",
-    );
-    let all = all.replace(
-        "[groups.here]",
-        "[groups.here]\nlinktest = [\"--no-pin\"]\nimb = [\"PingPong\", \"--msglog=4:6\"]",
-    );
-    let site = Site::new(&all);
-    let server = Served::start(&site);
-    let shown = [
-        ("linktest", "Links between ranks"),
-        ("imb", "PingPong"),
-        ("quick", "Nodes on one host, slowest first"),
-    ];
-    for (profile, text) in shown {
-        let time = if profile == "quick" { "1s" } else { "" };
-        let asked = format!(r#"{{"group":"here","profile":"{profile}","time":"{time}"}}"#);
-        let name = server.start_run(&asked);
-        let state = server.wait_for(&name, &["ended", "failed"]);
-        assert_eq!(state["exit_code"], 0, "{state:#}");
-        let page = server.get(&format!("/runs/{name}")).body;
-        assert!(
-            page.contains("<header data-word=") && page.contains(text),
-            "{page}"
-        );
-        let report = server.get(&format!("/runs/{name}/report")).body;
-        let back = format!("<a href=\"/runs/{name}\">Back to run {name}</a>");
-        assert!(report.contains(&back), "{profile}");
+/// The body of an answer in chunks (RFC 9112, 7.1).
+struct Chunks<R> {
+    stream: R,
+    left: usize,
+}
+
+impl<R: BufRead> Read for Chunks<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        while self.left == 0 {
+            let mut size = String::new();
+            self.stream.read_line(&mut size)?;
+            let size = size.trim();
+            if !size.is_empty() {
+                self.left = usize::from_str_radix(size, 16).map_err(std::io::Error::other)?;
+            }
+        }
+        let most = buffer.len().min(self.left);
+        let read = self.stream.read(&mut buffer[..most])?;
+        self.left -= read;
+        Ok(read)
     }
-    let refused = server.post(
-        "/api/v1/runs",
-        r#"{"group":"here","profile":"imb","time":"1s"}"#,
-    );
-    assert_eq!(
-        (refused.status, &refused.json()["field"]),
-        (422, &"time".into())
-    );
-    let page = server.get("/history?q=local&port=local2").body;
-    assert!(
-        page.contains("History of local2") && page.contains("quick, all-to-all"),
-        "{page}"
-    );
-    assert!(
-        page.contains("2 of the runs have no figures of this port"),
-        "{page}"
-    );
-    let page = server.get("/history").body;
-    assert!(page.contains("History of the slowest port"), "{page}");
 }

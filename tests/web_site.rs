@@ -1,4 +1,5 @@
-//! What a site's file says, and who reads a site: from this machine, from elsewhere, behind a proxy, and by the link of the first start.
+//! What a site's file says, the kinds of runs that it allows, and who reads a site: from this machine, from elsewhere, behind a proxy, and by the link
+//! of the first start.
 
 mod site;
 
@@ -232,4 +233,58 @@ fn the_first_start_prints_a_link_that_logs_in_once() {
     drop(server);
     // The token is there now.
     assert!(!Served::start(&site).said().contains("link="));
+}
+
+/// Symptom: only load tests could be started from the page, and nobody could tell whether a port was always so slow.
+#[test]
+fn every_kind_of_run_is_started_shown_and_kept_for_the_history() {
+    let all = SITE.replace(
+        "[limits]",
+        "[allow]\nprofiles = [\"quick\", \"linktest\", \"imb\"]\n[limits]",
+    );
+    let all = all.replace(
+        "[groups.here]",
+        "[groups.here]\nlinktest = [\"--no-pin\"]\nimb = [\"PingPong\", \"--msglog=4:6\"]",
+    );
+    let site = Site::new(&all);
+    let server = Served::start(&site);
+    let shown = [
+        ("linktest", "Links between ranks"),
+        ("imb", "PingPong"),
+        ("quick", "Nodes on one host, slowest first"),
+    ];
+    for (profile, text) in shown {
+        let time = if profile == "quick" { "1s" } else { "" };
+        let asked = format!(r#"{{"group":"here","profile":"{profile}","time":"{time}"}}"#);
+        let name = server.start_run(&asked);
+        let state = server.wait_for(&name, &["ended", "failed"]);
+        assert_eq!(state["exit_code"], 0, "{state:#}");
+        let page = server.get(&format!("/runs/{name}")).body;
+        assert!(
+            page.contains("<header data-word=") && page.contains(text),
+            "{page}"
+        );
+        let report = server.get(&format!("/runs/{name}/report")).body;
+        let back = format!("<a href=\"/runs/{name}\">Back to run {name}</a>");
+        assert!(report.contains(&back), "{profile}");
+    }
+    let refused = server.post(
+        "/api/v1/runs",
+        r#"{"group":"here","profile":"imb","time":"1s"}"#,
+    );
+    assert_eq!(
+        (refused.status, &refused.json()["field"]),
+        (422, &"time".into())
+    );
+    let page = server.get("/history?q=local&port=local2").body;
+    assert!(
+        page.contains("History of local2") && page.contains("quick, all-to-all"),
+        "{page}"
+    );
+    assert!(
+        page.contains("2 of the runs have no figures of this port"),
+        "{page}"
+    );
+    let page = server.get("/history").body;
+    assert!(page.contains("History of the slowest port"), "{page}");
 }

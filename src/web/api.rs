@@ -68,7 +68,11 @@ impl<'a> SiteAnswer<'a> {
     pub(super) fn of(site: &'a Site) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            groups: site.groups.keys().collect(),
+            groups: site
+                .groups_in_order()
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect(),
             patterns: &site.allow.patterns,
             profiles: &site.allow.profiles,
             most_phases: site.allow.phases,

@@ -289,6 +289,9 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     let most = site.limits.rate_bits_per_s;
     let asked = match fields.rate.trim() {
         "" => None,
+        text if text.trim_matches(['0', '.']).is_empty() => {
+            return refuse("rate", "must be more than 0");
+        }
         text => Some(units::parse_rate_bits(text).map_err(|error| Refusal::of("rate", error))?),
     };
     match (asked, most) {
@@ -484,6 +487,35 @@ mod tests {
             group: "rack 7".to_owned(),
             ..Fields::default()
         }
+    }
+
+    /// Symptom: a rate of 0 was answered with "0 bit/s? (write 0G, or 0bit/s if you mean that)".
+    #[test]
+    fn a_rate_of_nothing_is_refused_in_plain_words() {
+        for rate in ["0", "0.0", "0G"] {
+            let fields = Fields {
+                rate: rate.to_owned(),
+                ..fields()
+            };
+            let refusal = hold(&fields, &site()).unwrap_err();
+            assert_eq!(
+                refusal,
+                Refusal::of("rate", "must be more than 0"),
+                "{rate}"
+            );
+        }
+        let fields = Fields {
+            hosts: "n[01-".to_owned(),
+            ..Fields::default()
+        };
+        let mut free = site();
+        free.allow.free_hosts = true;
+        assert!(
+            hold(&fields, &free)
+                .unwrap_err()
+                .what
+                .contains("a range cannot be read")
+        );
     }
 
     /// Symptom: only load tests could be started from the page.

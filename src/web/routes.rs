@@ -18,7 +18,7 @@ use super::answers::{
     self, MOST_LISTED, absent, check_search, of_run, problem, show, shown, status_of, take, tell,
 };
 use super::app::App;
-use super::caching::compressed;
+use super::caching::{compressed, compressed_events};
 use super::documents::{busy, compare, download, history};
 use super::guard::{Asker, Near, RemoteUser, TooMany, is_reading};
 use super::queue::Declined;
@@ -45,7 +45,10 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route("/runs", get(list))
         .route("/runs/{name}", compressed(get(run)))
         .route("/runs/{name}/cancel", post(cancel))
-        .route("/runs/{name}/events", get(events::follow::<false>))
+        .route(
+            "/runs/{name}/events",
+            compressed_events(get(events::follow::<false>)),
+        )
         .route("/runs/{name}/{file}", compressed(get(download::<false>)))
         .route("/compare", get(compare))
         .route("/history", get(history))

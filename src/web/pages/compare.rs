@@ -28,9 +28,9 @@ pub(crate) fn compare(
             select #(name) name=(name) {
                 @for run in runs {
                     option value=(run.name) selected[run.name == chosen] {
-                        @if let Some(at) = run.when_ms() { (show_utc(at)) " UTC " }
-                        @if let Some(word) = run.verdict { (word) " " }
-                        @if run.what.is_empty() { (run.title) } @else { (run.what) }
+                        (run.title)
+                        @if let Some(word) = run.verdict { ", " (word) }
+                        @if let Some(at) = run.when_ms() { ", " (show_utc(at)) " UTC" }
                     }
                 }
             }

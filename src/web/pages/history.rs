@@ -59,6 +59,8 @@ pub(crate) fn history(app: &App, asker: &Asker, history: &History<'_>) -> Markup
     let rates: Vec<[Option<f64>; 2]> = alike
         .map(|(_, ways)| ways.map(|way| Some(way?.1.rate_bits_per_s)))
         .collect();
+    let mut all = shown.iter().flat_map(|(_, ways)| ways.iter().flatten());
+    let has_shares = all.any(|(_, way)| way.share.is_some());
     let body = html! {
         h1 { "History of " (named) }
         form .fields action={ (app.base) "/history" } {
@@ -79,14 +81,14 @@ pub(crate) fn history(app: &App, asker: &Asker, history: &History<'_>) -> Markup
             div .wide tabindex="0" { table {
                 thead { tr {
                     th scope="col" { "run" } th scope="col" { "started (UTC)" } th scope="col" { "verdict" }
-                    @for way in ["sends", "receives"] { th scope="col" .number { (way) } th scope="col" .number { "of expected" } }
+                    @for way in ["sends", "receives"] { th scope="col" .number { (way) } @if has_shares { th scope="col" .number { "of expected" } } }
                     th scope="col" { "test" }
                 } }
                 tbody { @for (state, ways) in &shown { tr {
                     td { a href={ (app.base) "/runs/" (state.name) } { (state.name) } }
                     td { @if let Some(at) = state.when_ms() { (show_utc(at)) } }
                     td { (badge(state)) }
-                    @for way in ways { (cells(*way, port.is_empty())) }
+                    @for way in ways { (cells(*way, port.is_empty(), has_shares)) }
                     td { (state.what) }
                 } } }
             } }
@@ -111,12 +113,12 @@ fn lowest<'a>(ports: &'a [PortFigures], port: &str, way: usize) -> Option<Named<
     figures.min_by(|(_, a), (_, b)| a.rate_bits_per_s.total_cmp(&b.rate_bits_per_s))
 }
 
-fn cells(way: Option<Named<'_>>, with_name: bool) -> Markup {
+fn cells(way: Option<Named<'_>>, with_name: bool, has_shares: bool) -> Markup {
     html! {
         td .number data-word=[way.and_then(|(_, way)| way.word)] {
             @if let Some((port, way)) = way { @if with_name { (port) " " } (show_rate(way.rate_bits_per_s)) }
         }
-        td .number { @if let Some(share) = way.and_then(|(_, way)| way.share) { (format!("{:.1} %", percent(share))) } }
+        @if has_shares { td .number { @if let Some(share) = way.and_then(|(_, way)| way.share) { (format!("{:.1} %", percent(share))) } } }
     }
 }
 
