@@ -210,6 +210,15 @@ fn the_first_start_prints_a_link_that_logs_in_once() {
     let said = server.said();
     let (_, link) = said.split_once("/login?link=").expect("a link");
     let path = format!("/login?link={}", link.trim());
+    // Who only looks ahead does not use it up.
+    let look = server.ask("HEAD", &path, &[], "");
+    let ahead = server.ask("GET", &path, &[("Sec-Purpose", "prefetch")], "");
+    for reply in [&look, &ahead] {
+        assert!(
+            reply.status == 200 && reply.header("set-cookie").is_none(),
+            "{reply:?}"
+        );
+    }
     let first = server.get(&path);
     let cookie = first.header("set-cookie").expect("a session");
     assert!(

@@ -265,6 +265,47 @@ mod tests {
         "pb-20261121-101500-abcdef",
     ];
 
+    /// Symptom: six requests for a history read 180 records and kept every other page waiting for half a minute.
+    #[test]
+    fn a_history_reads_each_record_once_and_stops_at_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = crate::web::app::tests::app(folder.path());
+        let names = [NAMES[0], NAMES[1]].map(|name| name.parse::<RunName>().unwrap());
+        let record = include_str!("../../tests/golden/one-host/record.json");
+        for name in &names {
+            let run = app.queue.run_store.folder_of(name);
+            std::fs::create_dir(&run).unwrap();
+            std::fs::write(run.join(RECORD), record).unwrap();
+        }
+        let mut left_bytes = MOST_READ_BYTES;
+        let first = figures_of(&app, &names[0], &mut left_bytes).unwrap();
+        assert!(!first.is_empty() && left_bytes == MOST_READ_BYTES - record.len() as u64);
+        std::fs::remove_dir_all(app.queue.run_store.folder_of(&names[0])).unwrap();
+        assert_eq!(figures_of(&app, &names[0], &mut left_bytes), Some(first));
+        left_bytes = 1;
+        assert_eq!(figures_of(&app, &names[1], &mut left_bytes), None);
+    }
+
+    /// Symptom: the page compared a run with the one before, of another kind, and showed an empty table.
+    #[test]
+    fn a_run_is_compared_with_one_of_its_kind() {
+        let mut runs = NAMES.map(state);
+        runs[1].kind = "linktest".to_owned();
+        runs[3].kind = "linktest".to_owned();
+        runs[2].what = "rack 7: quick, rotate, 2 phases".to_owned();
+        let chosen = |now: &str| {
+            let pair = Pair {
+                now: now.to_owned(),
+                ..Pair::default()
+            };
+            choose(&runs, &pair).map(|names| names.map(str::to_owned))
+        };
+        let [latest, test, other, oldest] = NAMES.map(str::to_owned);
+        assert_eq!(chosen(&latest), Some([other.clone(), latest]));
+        assert_eq!(chosen(&test), Some([oldest, test]));
+        assert_eq!(chosen(&other), None);
+    }
+
     /// Symptom: the page chose the latest run twice, and the button gave "+0.0 %" everywhere.
     #[test]
     fn two_different_runs_are_chosen_and_alike_ones_first() {

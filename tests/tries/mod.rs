@@ -32,8 +32,8 @@ macro_rules! should {
 pub(crate) use should;
 
 fn note(number: usize, failure: &str) {
-    let first = failure.lines().next().unwrap_or_default();
-    let first: String = first.chars().take(200).collect();
+    let words: Vec<&str> = failure.split_whitespace().collect();
+    let first: String = words.join(" ").chars().take(600).collect();
     let thread = std::thread::current();
     let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/attempts");
     let mut list = File::options()
