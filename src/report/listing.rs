@@ -63,6 +63,18 @@ pub(crate) fn has_host(hosts: &str, name: &str) -> bool {
     !name.is_empty() && hosts.iter().any(|host| is_it(&host.name))
 }
 
+/// Names of the hosts in a list that a user typed: names alone, without users, ports and nodes of this machine. The error is a sentence.
+pub(crate) fn plain_hosts(text: &str) -> Result<Vec<String>, String> {
+    let hosts = launcher::hosts::parse_typed(text).map_err(|error| error.to_string())?;
+    let names = hosts.into_iter().map(|host| {
+        let is_plain = !host.local && host.user.is_none() && host.port.is_none();
+        is_plain.then_some(host.name)
+    });
+    names
+        .collect::<Option<_>>()
+        .ok_or_else(|| "give host names alone, such as n1,n2 or n[01-16]".to_owned())
+}
+
 /// All rows below their headings, as an aligned text table.
 pub fn table(rows: &[Row]) -> String {
     aligned(HEAD, rows.to_vec(), &[3, 4])
