@@ -244,27 +244,44 @@ fn the_first_start_prints_a_link_that_logs_in_once() {
     assert!(!Served::start(&site).said().contains("link="));
 }
 
-/// Symptom: only load tests could be started from the page, and nobody could tell whether a port was always so slow.
+/// Symptom: only load tests could be started from the page, and no page showed whether a port had always been so slow.
 #[test]
 fn every_kind_of_run_is_started_shown_and_kept_for_the_history() {
     let all = SITE.replace(
         "[limits]",
-        "[allow]\nprofiles = [\"quick\", \"linktest\", \"imb\"]\n[limits]",
+        "[allow]\nprofiles = [\"quick\", \"linktest\", \"imb\", \"latency\"]\n[limits]",
     );
     let all = all.replace(
         "[groups.here]",
         "[groups.here]\nlinktest = [\"--no-pin\"]\nimb = [\"PingPong\", \"--msglog=4:6\"]",
     );
+    let all =
+        all + "[groups.wired]\nhosts = \"local:4\"\nlatency = [\"cables.toml\", \"--map=order\"]\n";
     let site = Site::new(&all);
+    let made = Command::new(PIPEBENCH)
+        .args(
+            "latency generate leaf-spine --leaves 2 --spines 1 --hosts-per-switch 2 -o cables.toml"
+                .split(' '),
+        )
+        .current_dir(site.folder.path())
+        .output()
+        .expect("pipebench runs");
+    assert!(made.status.success(), "{made:?}");
     let server = Served::start(&site);
     let shown = [
+        ("latency", "<h2>Cables</h2>"),
         ("linktest", "Links between ranks"),
         ("imb", "PingPong"),
         ("quick", "Nodes on one host, slowest first"),
     ];
     for (profile, text) in shown {
         let time = if profile == "quick" { "1s" } else { "" };
-        let asked = format!(r#"{{"group":"here","profile":"{profile}","time":"{time}"}}"#);
+        let group = if profile == "latency" {
+            "wired"
+        } else {
+            "here"
+        };
+        let asked = format!(r#"{{"group":"{group}","profile":"{profile}","time":"{time}"}}"#);
         let name = server.start_run(&asked);
         let state = server.wait_for(&name, &["ended", "failed"]);
         assert_eq!(state["exit_code"], 0, "{state:#}");
@@ -291,7 +308,7 @@ fn every_kind_of_run_is_started_shown_and_kept_for_the_history() {
         "{page}"
     );
     assert!(
-        page.contains("2 of the runs have no figures of this port"),
+        page.contains("3 of the runs have no figures of this port"),
         "{page}"
     );
     let page = server.get("/history").body;

@@ -100,7 +100,7 @@ impl Tree<'_> {
         let running: u64 = running.unwrap_or(0);
         if let Some(most) = self.number("/proc/sys/kernel/pid_max") {
             let name = format!("kernel.pid_max ({most})");
-            // A container can have a limit of its own, and only its own threads count.
+            // A container can have its own limit. Then only threads of the container count, which are those visible here.
             let used = match running > most / 2 {
                 true => self.count_threads(None),
                 false => running,
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(left(&rooms.descriptors, "ulimit -n (1024)"), Some(1024));
     }
 
-    /// Symptom: in a container with a limit of its own, the threads of the whole machine counted, and a run was not refused or refused for nothing.
+    /// Symptom: in a container with its own limit, the threads of the whole machine counted, and the room for a run was wrong.
     #[test]
     fn where_few_process_ids_are_left_only_visible_threads_count() {
         let folder = tree(&[

@@ -142,7 +142,7 @@ mod tests {
         (state(name), [port].into())
     }
 
-    /// Symptom: after half a year nobody could tell whether a port was always so slow.
+    /// Symptom: after half a year, no page showed whether a port had always been so slow.
     #[test]
     fn a_port_is_shown_over_the_kept_runs() {
         let folder = tempfile::tempdir().unwrap();

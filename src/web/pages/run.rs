@@ -292,7 +292,7 @@ mod tests {
         part.draw().into_string()
     }
 
-    /// Symptom: nobody knew how long a run would still take.
+    /// Symptom: the page did not show how long a run would still take.
     #[test]
     fn a_running_run_says_how_long_data_still_flow() {
         let live = |seconds: usize| Live {

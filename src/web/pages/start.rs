@@ -103,7 +103,7 @@ fn form(app: &App, typed: &Typed, refusal: Option<&Refusal>) -> Markup {
     }
 }
 
-/// The choice of a test: one for each profile and its pattern, so that nobody chooses a pattern that the profile ignores. A test that every group
+/// The choice of a test: one for each profile and its pattern, so that a user cannot choose a pattern that the profile ignores. A test that every group
 /// refuses cannot be chosen.
 fn tests(app: &App, typed: &Typed, wrong: Option<&Refusal>) -> Markup {
     let allow = &app.queue.site.allow;
