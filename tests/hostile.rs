@@ -75,10 +75,11 @@ fn run(seed: u64, folder: &std::path::Path) -> Outcome {
             &["--phases", "2", "--time", "300ms", "--warmup", "100ms"],
         ),
     };
+    // What stands between takes seconds to start on a machine that reads it from the disk for the first time.
     let limits = [
         "silence=3s",
         "prepare=5s",
-        "connect=5s",
+        "connect=20s",
         "collect=5s",
         "drain=5s",
         "volume=10s",
