@@ -1,6 +1,6 @@
-//! The cases: networks with nodes and phases, and the programs that run in each of the two comparisons.
+//! The cases: networks with nodes and phases, the programs that run there, and the two comparisons between them.
 
-use super::peers::{AS_PEOPLE_RUN_IT, Iperf, LIKE_FOR_LIKE, Route};
+use super::peers::{Route, Way, ways};
 use super::table::{Row, Side};
 
 /// One network with nodes and phases.
@@ -12,17 +12,31 @@ pub struct Case {
     pub phases: usize,
     /// Each node is a host of the lab; otherwise all nodes are on one host, on its loopback.
     pub on_bridge: bool,
+    /// One link from one node to the other instead of links between all.
+    one_stream: bool,
     /// Target ratios of medians: (a) copy, (a) zerocopy, (b) copy, (b) zerocopy.
     marks: [f64; 4],
 }
 
 impl Case {
-    /// Number of links that pipebench has, and hence number of streams that iperf gets.
+    /// Number of links that pipebench has, and hence number of streams that its peers get.
     pub fn links(&self) -> usize {
+        if self.one_stream {
+            return 1;
+        }
         self.nodes * self.nodes * (self.phases - 1)
     }
 
-    /// Routes for iperf: the same number of streams between the same hosts.
+    /// Arguments of pipebench for its pattern.
+    pub fn pattern(&self) -> &'static [&'static str] {
+        if self.one_stream {
+            &["--pattern", "bisection:one-way"]
+        } else {
+            &[]
+        }
+    }
+
+    /// Routes for its peers: the same number of streams between the same hosts.
     pub fn routes(&self) -> Vec<Route> {
         if !self.on_bridge {
             return vec![Route {
@@ -53,42 +67,54 @@ impl Case {
 }
 
 /// All cases, small ones first.
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 6] = [
+    Case {
+        one_stream: true,
+        ..loopback(
+            "stream",
+            "one stream between 2 nodes, loopback",
+            2,
+            2,
+            [1.5, 1.2, 1.5, 1.2],
+        )
+    },
     loopback(
         "2n2p",
         "2 nodes, 2 phases, loopback",
         2,
         2,
-        [1.2, 1.4, 1.0, 1.0],
+        [1.2, 1.5, 1.05, 1.3],
     ),
     loopback(
         "1n3p",
         "1 node, 3 phases, loopback",
         1,
         3,
-        [0.9, 1.1, 0.7, 0.65],
+        [1.1, 1.8, 0.95, 0.9],
     ),
     loopback(
         "3n3p",
         "3 nodes, 3 phases, loopback",
         3,
         3,
-        [1.3, 1.5, 1.0, 0.8],
+        [1.3, 2.2, 1.0, 1.4],
     ),
     loopback(
         "4n4p",
         "4 nodes, 4 phases, loopback",
         4,
         4,
-        [1.4, 1.8, 1.2, 0.8],
+        [1.2, 2.2, 1.0, 1.4],
     ),
     Case {
-        name: "3n3p-bridge",
-        title: "3 hosts, 3 phases, bridge",
-        nodes: 3,
-        phases: 3,
         on_bridge: true,
-        marks: [1.1, 1.2, 1.0, 0.8],
+        ..loopback(
+            "3n3p-bridge",
+            "3 hosts, 3 phases, bridge",
+            3,
+            3,
+            [1.1, 1.4, 1.0, 1.3],
+        )
     },
 ];
 
@@ -105,61 +131,36 @@ const fn loopback(
         nodes,
         phases,
         on_bridge: false,
+        one_stream: false,
         marks,
     }
 }
 
-/// A rule for comparing two programs.
-pub struct Comparison {
-    pub letter: char,
-    pub title: &'static str,
-    /// Arguments for pipebench in addition to nodes, phases and times.
-    words: &'static [&'static str],
-    peers: &'static [Iperf],
-    /// Index of its first mark in `marks` of a case.
-    first_mark: usize,
+/// A rule for comparing pipebench with its peers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// (a) Each with its defaults.
+    AsPeopleRunIt,
+    /// (b) TCP on every link of pipebench, and peers with every option.
+    LikeForLike,
 }
 
-/// The two comparisons: as people run it, and like for like.
-pub const COMPARISONS: [Comparison; 2] = [
-    Comparison {
-        letter: 'a',
-        title: "as people run it",
-        words: &[],
-        peers: &AS_PEOPLE_RUN_IT,
-        first_mark: 0,
-    },
-    Comparison {
-        letter: 'b',
-        title: "like for like",
-        words: &["--transport", "tcp"],
-        peers: &LIKE_FOR_LIKE,
-        first_mark: 2,
-    },
-];
+impl Comparison {
+    pub fn title(self) -> &'static str {
+        match self {
+            Comparison::AsPeopleRunIt => "(a) as people run it",
+            Comparison::LikeForLike => "(b) like for like",
+        }
+    }
 
-/// A data path of pipebench.
-struct Datapath {
-    name: &'static str,
-    words: &'static [&'static str],
-    zero_copy: bool,
+    /// Arguments of pipebench.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Comparison::AsPeopleRunIt => &[],
+            Comparison::LikeForLike => &["--transport", "tcp"],
+        }
+    }
 }
-
-const DATAPATHS: [Datapath; 2] = [
-    Datapath {
-        name: "copy",
-        words: &[],
-        zero_copy: false,
-    },
-    Datapath {
-        name: "zerocopy",
-        words: &["--datapath", "zerocopy"],
-        zero_copy: true,
-    },
-];
-
-/// Names of the data paths that run.
-const SELECTED: &[&str] = &["copy", "zerocopy"];
 
 /// One participant: the row of the table that it fills, and how to run it.
 pub struct Entrant {
@@ -171,38 +172,44 @@ pub struct Entrant {
 pub enum Runner {
     /// pipebench with these arguments.
     Pipebench(Vec<&'static str>),
-    Iperf(Iperf),
+    Peer(Way),
 }
 
-impl Comparison {
-    /// All participants of a round.
-    pub fn entrants(&self, case: &Case) -> Vec<Entrant> {
-        let selected = DATAPATHS
-            .iter()
-            .filter(|path| SELECTED.contains(&path.name));
-        let own = selected.map(|path| self.own(path, case));
-        own.chain(self.peers.iter().map(|peer| Entrant {
-            row: Row {
-                name: peer.title(&case.routes()),
-                side: Side::Peer,
-                zero_copy: peer.zero_copy,
-                samples: Vec::new(),
+/// All participants of a round.
+pub fn entrants(case: &Case) -> Vec<Entrant> {
+    let own = [Comparison::AsPeopleRunIt, Comparison::LikeForLike]
+        .into_iter()
+        .enumerate()
+        .flat_map(|(at, comparison)| {
+            [false, true].map(|zero_copy| {
+                let path: &[&str] = if zero_copy {
+                    &["--datapath", "zerocopy"]
+                } else {
+                    &[]
+                };
+                let words = [comparison.words(), path].concat();
+                let mark = case.marks[2 * at + usize::from(zero_copy)];
+                Entrant {
+                    row: Row {
+                        name: ["pipebench", &words.join(" ")].join(" ").trim().to_owned(),
+                        side: Side::Own { comparison, mark },
+                        zero_copy,
+                        samples: Vec::new(),
+                    },
+                    runner: Runner::Pipebench([case.pattern(), &words].concat()),
+                }
+            })
+        });
+    let peers = ways().into_iter().map(|way| Entrant {
+        row: Row {
+            name: way.title(&case.routes()),
+            side: Side::Peer {
+                is_default: way.is_default(),
             },
-            runner: Runner::Iperf(*peer),
-        }))
-        .collect()
-    }
-
-    fn own(&self, path: &Datapath, case: &Case) -> Entrant {
-        let mark = case.marks[self.first_mark + usize::from(path.zero_copy)];
-        Entrant {
-            row: Row {
-                name: format!("pipebench {}", path.name),
-                side: Side::Own { mark },
-                zero_copy: path.zero_copy,
-                samples: Vec::new(),
-            },
-            runner: Runner::Pipebench([self.words, path.words].concat()),
-        }
-    }
+            zero_copy: way.zero_copy,
+            samples: Vec::new(),
+        },
+        runner: Runner::Peer(way),
+    });
+    own.chain(peers).collect()
 }

@@ -1,19 +1,26 @@
-//! Requirements of this machine, and the facts about it that are printed with the figures.
+//! Requirements of this machine, the peers' programs, and the facts that are printed with the figures.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use super::network::CONGESTION;
 use super::options::Options;
+use super::peers::Tool;
 
 /// Checks for root, and for programs by the packages they come from; installs missing ones.
 pub fn prepare() -> Result<(), String> {
     if !nix::unistd::geteuid().is_root() {
         return Err("wants root, for networks of its own".to_owned());
     }
+    if let Some(given) = std::env::var_os("PEERS") {
+        let found = build(Path::new(&given))?;
+        GIVEN.set(found).expect("peers are prepared once");
+    }
     let missing: Vec<&str> = PROGRAMS
         .iter()
-        .filter(|(program, _)| !is_there(program))
+        .filter(|(name, _)| program(name).is_none())
         .map(|(_, package)| *package)
         .collect();
     if missing.is_empty() {
@@ -23,9 +30,9 @@ pub fn prepare() -> Result<(), String> {
     // Package lists that cannot be updated can still be good enough for the installation, which is judged below.
     apt_get(&["update", "-q"]);
     apt_get(&[&["install", "-qy", "--no-install-recommends"], &missing[..]].concat());
-    match PROGRAMS.iter().find(|(program, _)| !is_there(program)) {
-        Some((program, package)) => Err(format!(
-            "{program} is missing, and apt-get did not install package {package}"
+    match PROGRAMS.iter().find(|(name, _)| program(name).is_none()) {
+        Some((name, package)) => Err(format!(
+            "{name} is missing, and apt-get did not install package {package}"
         )),
         None => Ok(()),
     }
@@ -45,14 +52,23 @@ pub fn go_first() {
 /// A line of Markdown above the tables: programs, machine, date and options.
 pub fn describe(options: &Options) -> Result<String, String> {
     let own = first_line(env!("CARGO_BIN_EXE_pipebench"), &["--version"])?;
-    let iperf3 = first_line("iperf3", &["--version"])?;
-    let iperf2 = first_line("iperf", &["--version"])?;
+    let peers = [Tool::Iperf3, Tool::Iperf2, Tool::Neper].map(Tool::name);
+    let peers = peers
+        .into_iter()
+        .filter_map(|name| Some((name, program(name)?)));
+    let peers = peers.map(|(name, path)| {
+        let version = first_line(&path.to_string_lossy(), &["--version"])?;
+        let given = GIVEN.get().is_some_and(|given| given.contains(&path));
+        let whose = if given { "given" } else { "the system's" };
+        Ok(format!("{name}: {version}, {whose}"))
+    });
+    let peers = peers.collect::<Result<Vec<String>, String>>()?.join("; ");
     let (release, date) = (
         first_line("uname", &["-sr"])?,
         first_line("date", &["-u", "+%F"])?,
     );
     Ok(format!(
-        "{date}: {own}; {iperf3} (iperf3); {iperf2}; {release}, {}, {} cores; {CONGESTION} for everybody; rounds: {}, \
+        "{date}: {own}; {peers}; {release}, {}, {} cores; {CONGESTION} for everybody; rounds: {}, \
          windows of {} s.",
         processor(),
         cores(),
@@ -85,9 +101,72 @@ fn first_line(program: &str, words: &[&str]) -> Result<String, String> {
     Ok(line.unwrap_or(program).trim().to_owned())
 }
 
-fn is_there(program: &str) -> bool {
-    PATH.split(':')
-        .any(|folder| fs::metadata(format!("{folder}/{program}")).is_ok())
+/// The executable of this name: one of those that `PEERS` gives, or the system's.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let given = GIVEN.get().into_iter().flatten();
+    let named = |path: &&PathBuf| path.file_name().is_some_and(|own| own == name);
+    let mut of_system = PATH.split(':').map(|folder| Path::new(folder).join(name));
+    let found = given.clone().find(named).cloned();
+    found.or_else(|| of_system.find(|path| path.is_file()))
+}
+
+/// The search path of the peers' programs.
+pub fn search_path() -> String {
+    let given = GIVEN
+        .get()
+        .into_iter()
+        .flatten()
+        .filter_map(|path| path.parent());
+    let mut folders: Vec<String> = given.map(|folder| folder.display().to_string()).collect();
+    folders.dedup();
+    folders.push(PATH.to_owned());
+    folders.join(":")
+}
+
+/// Executables that were given in the folder `PEERS`, or built from sources there.
+static GIVEN: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Finds executables in a folder, and builds those of the source folders in it.
+fn build(given: &Path) -> Result<Vec<PathBuf>, String> {
+    let cannot =
+        |what: &Path, why: &dyn std::fmt::Display| format!("PEERS: {}: {why}", what.display());
+    let names = [Tool::Iperf3, Tool::Iperf2, Tool::Neper].map(Tool::name);
+    let entries = fs::read_dir(given).map_err(|why| cannot(given, &why))?;
+    let mut found = Vec::new();
+    for entry in entries.flatten().map(|entry| entry.path()) {
+        let name = entry.file_name().unwrap_or_default();
+        if entry.is_file() && names.iter().any(|known| *known == name) {
+            found.push(entry.canonicalize().map_err(|why| cannot(&entry, &why))?);
+        } else if entry.join("configure").is_file() || entry.join("Makefile").is_file() {
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+                .join("peers")
+                .join(name);
+            fs::create_dir_all(&folder).map_err(|why| cannot(&folder, &why))?;
+            eprintln!("peers: building {}", entry.display());
+            // Without shared libraries the executable is the program itself, and not a script that starts it.
+            let script = "cp -r \"$1\"/. . && { [ ! -e configure ] || ./configure -q --disable-shared; } && make -s";
+            let mut make = Command::new("sh");
+            make.args(["-ec", script, "sh"])
+                .arg(&entry)
+                .current_dir(&folder);
+            let built = make.stdout(std::process::Stdio::null()).status();
+            if !built.is_ok_and(|status| status.success()) {
+                return Err(cannot(&entry, &"does not build"));
+            }
+            let places = ["src", "."].map(|place| folder.join(place));
+            let files = places
+                .iter()
+                .flat_map(|place| names.map(|name| place.join(name)));
+            found.extend(files.filter(|file| file.is_file()));
+        }
+    }
+    if found.is_empty() {
+        return Err(cannot(
+            given,
+            &format!("neither sources nor {}", names.join(", ")),
+        ));
+    }
+    Ok(found)
 }
 
 fn apt_get(words: &[&str]) {

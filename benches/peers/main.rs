@@ -1,25 +1,26 @@
-//! Compares pipebench with iperf3 and iperf: bytes moved per second, and CPU time per byte.
+//! Compares pipebench with iperf3, iperf and neper: bytes moved per second, and CPU time per byte.
 //!
 //! ```sh
-//! cargo bench --bench peers                           # every case, 7 rounds, about half an hour
+//! cargo bench --bench peers                           # every case, 7 rounds, about an hour
 //! cargo bench --bench peers -- 3 2n2p 1n3p            # 3 rounds of two cases
 //! cargo bench --bench peers -- --window 4 --write     # windows of 4 s; the tables go into docs/dev/performance.md
+//! PEERS=FOLDER cargo bench --bench peers              # iperf3, iperf or neper from there: executables, or folders of source
 //! ```
 //!
 //! Needs root: it builds private networks (tests/lab), so that nothing of it is visible from outside, and a sysctl sets the
-//! same congestion control for all programs. Installs iperf3 and iperf with apt-get where they are missing. Leaves nothing
-//! when it ends, however it ends.
+//! same congestion control for all programs. What `PEERS` does not give is the system's: iperf3 and iperf are installed with
+//! apt-get where they are missing, and neper takes part only where it is there. Leaves nothing when it ends, however it ends.
 //!
-//! There are two comparisons, never mixed: (a) as people run it, each with its defaults, and (b) like for like: iperf
-//! gets what pipebench has by default (small buffers, both ends on one core, no copy at the sender), and pipebench
-//! must use TCP on every link. In each round every variant runs once. The order rotates from round to round, so
+//! There are two comparisons, never mixed: (a) as people run it, each with its defaults, and (b) like for like: peers with
+//! every option that may help (small buffers, both ends on one core, no copy at the sender) and without, and pipebench with
+//! TCP on every link. In each round every variant runs once. The order rotates from round to round, so
 //! that another tenant of the machine who takes cores for a while affects all variants alike. The tables compare medians,
 //! and pairs of the same round.
 //!
 //! It does not pass or fail (the marks are shown for the reader), compare with stored figures, use the
 //! machine's own network, or measure anything that a real switch adds.
 //!
-//! Read next: `cases.rs` (the comparisons), `peers.rs` (iperf's command lines), `network.rs` (one run),
+//! Read next: `cases.rs` (the comparisons), `peers.rs` (the peers' command lines), `network.rs` (one run),
 //! `meter.rs` (bytes and CPU time), `table.rs` (medians and ratios), `page.rs` (the page of docs/).
 
 #![expect(
@@ -42,7 +43,7 @@ mod table;
 
 use std::process::ExitCode;
 
-use cases::{CASES, COMPARISONS, Case, Comparison, Runner};
+use cases::{CASES, Case, Runner};
 use network::Network;
 use options::Options;
 use table::{Row, Table};
@@ -71,11 +72,9 @@ fn compare(options: &Options) -> Result<(), String> {
     let mut tables = Vec::new();
     for case in CASES.iter().filter(|case| options.selects(case.name)) {
         let network = Network::raise(case);
-        for comparison in &COMPARISONS {
-            let table = run_table(&network, case, comparison, options);
-            println!("{table}");
-            tables.push(table);
-        }
+        let table = run_table(&network, case, options);
+        println!("{table}");
+        tables.push(table);
     }
     println!("{}", table::summary(&tables));
     if options.write {
@@ -84,24 +83,23 @@ fn compare(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs all rounds of one case in one comparison.
-fn run_table(network: &Network, case: &Case, comparison: &Comparison, options: &Options) -> Table {
-    let entrants = comparison.entrants(case);
+/// Runs all rounds of one case.
+fn run_table(network: &Network, case: &Case, options: &Options) -> Table {
+    let mut entrants = cases::entrants(case);
+    entrants.retain(|entrant| match entrant.runner {
+        Runner::Peer(way) => machine::program(way.tool.name()).is_some(),
+        Runner::Pipebench(_) => true,
+    });
     let mut rows: Vec<Row> = entrants.iter().map(|entrant| entrant.row.clone()).collect();
     for round in 0..options.rounds {
         for turn in 0..entrants.len() {
             let index = (turn + round) % entrants.len();
             let outcome = match &entrants[index].runner {
                 Runner::Pipebench(words) => network.run_pipebench(words, options.window),
-                Runner::Iperf(variant) => network.run_iperf(variant, options.window),
+                Runner::Peer(way) => network.run_peer(way, options.window),
             };
             let name = &rows[index].name;
-            let place = format!(
-                "{} ({}) round {}: {name}",
-                case.name,
-                comparison.letter,
-                round + 1
-            );
+            let place = format!("{} round {}: {name}", case.name, round + 1);
             match &outcome {
                 Ok(sample) => eprintln!("{place}: {sample}"),
                 Err(why) => println!("rejected: {place}: {why}"),
@@ -109,5 +107,5 @@ fn run_table(network: &Network, case: &Case, comparison: &Comparison, options: &
             rows[index].samples.push(outcome.ok());
         }
     }
-    Table::new(case, comparison, rows)
+    Table::new(case, rows)
 }

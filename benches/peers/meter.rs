@@ -1,4 +1,4 @@
-//! Counters of a lab's hosts: bytes of interfaces, CPU time of iperf's processes, states of sockets.
+//! Counters of a lab's hosts: bytes of interfaces, CPU time of a peer's processes, states of sockets.
 //!
 //! Reads everything from outside through /proc, so that reading starts no process on a host.
 
@@ -68,7 +68,7 @@ fn port_and_state(line: &str) -> Option<(u16, &str)> {
 /// The files that hold the counters. Their paths are looked up before the window, so that its edges are short.
 pub struct Meter {
     interfaces: Vec<PathBuf>,
-    /// For each iperf process, the files of its threads.
+    /// For each process of the peer, the files of its threads.
     processes: Vec<Vec<PathBuf>>,
 }
 
@@ -82,10 +82,10 @@ pub struct Reading {
 }
 
 impl Meter {
-    /// Finds the counters of the interfaces and iperf processes that run on these hosts now.
-    pub fn find(lab: &Lab, hosts: &[Host]) -> Meter {
+    /// Finds the counters of the interfaces and the processes of this program that run on these hosts now.
+    pub fn find(lab: &Lab, hosts: &[Host], program: &str) -> Meter {
         let processes = hosts.iter().flat_map(|host| lab.processes(host.number));
-        let iperf = processes.filter(|process| process.name.starts_with("iperf"));
+        let peers = processes.filter(|process| process.name == program);
         let threads = |pid: Pid| {
             let listed = fs::read_dir(format!("/proc/{pid}/task"));
             let found = listed.into_iter().flatten().flatten();
@@ -95,7 +95,7 @@ impl Meter {
         };
         Meter {
             interfaces: hosts.iter().map(|host| host.folder.join("dev")).collect(),
-            processes: iperf.map(|process| threads(process.pid)).collect(),
+            processes: peers.map(|process| threads(process.pid)).collect(),
         }
     }
 
@@ -129,7 +129,7 @@ impl Reading {
         let spent: Vec<u64> = spent.map(|(after, before)| after - before).collect();
         let idle = spent.iter().filter(|ns| **ns == 0).count();
         if idle > 0 {
-            return Err(format!("{idle} processes of iperf stood still"));
+            return Err(format!("{idle} of its processes stood still"));
         }
         Ok(Sample {
             gb_per_s: bytes / 1e9 / (self.at - before.at).as_secs_f64(),
@@ -139,7 +139,7 @@ impl Reading {
 }
 
 fn read(file: &Path) -> Result<String, String> {
-    fs::read_to_string(file).map_err(|why| format!("a process of iperf is gone: {why}"))
+    fs::read_to_string(file).map_err(|why| format!("a process is gone: {why}"))
 }
 
 /// Sums the sent bytes in a table of interfaces: eight columns for receiving come first, then those for sending.

@@ -15,7 +15,7 @@ use super::cases::Case;
 use super::lab::{Lab, LabOptions, Running};
 use super::machine;
 use super::meter::{Host, Meter};
-use super::peers::{Iperf, Pair};
+use super::peers::{Pair, Way};
 use super::table::Sample;
 
 /// Congestion control of all programs.
@@ -80,40 +80,40 @@ impl Network {
         sample_of(&record, self.case.links())?.within_cores(machine::cores())
     }
 
-    /// Runs an iperf variant, and reads the counters at both edges of a window in which all streams are live.
-    pub fn run_iperf(&self, variant: &Iperf, window: Duration) -> Result<Sample, String> {
-        let pairs = variant.pairs(&self.case.routes(), self.next_port.get());
-        self.advance_ports(pairs.len());
-        let sample = self.measure(variant, &pairs, window);
+    /// Runs a peer, and reads the counters at both edges of a window in which all streams are live.
+    pub fn run_peer(&self, way: &Way, window: Duration) -> Result<Sample, String> {
+        let pairs = way.pairs(&self.case.routes(), self.next_port.get());
+        self.advance_ports(pairs.len() * usize::from(way.ports()));
+        let sample = self.measure(way, &pairs, window);
         // The processes of this run have been killed by now; the next run waits until they are gone.
         let gone = within(DEADLINE, || {
-            let left = |host: &Host| self.lab.survivors(host.number, "iperf");
+            let left = |host: &Host| self.lab.survivors(host.number, way.tool.name());
             self.hosts.iter().all(|host| left(host).is_empty())
         });
         let sample = sample?.within_cores(machine::cores())?;
         if gone {
             Ok(sample)
         } else {
-            Err("iperf does not end when it is killed".to_owned())
+            Err("the peer does not end when it is killed".to_owned())
         }
     }
 
-    fn measure(&self, variant: &Iperf, pairs: &[Pair], window: Duration) -> Result<Sample, String> {
+    fn measure(&self, way: &Way, pairs: &[Pair], window: Duration) -> Result<Sample, String> {
         let cores = machine::cores();
-        let servers = self.start(pairs, |pair| (pair.to, variant.server(pair, cores)));
-        if !within(DEADLINE, || self.all_listen(pairs)) {
+        let servers = self.start(pairs, |pair| (pair.to, way.server(pair, cores)));
+        if !within(DEADLINE, || self.all_listen(way, pairs)) {
             return Err(format!("servers do not listen: {}", said_by(&servers)));
         }
         let clients = self.start(pairs, |pair| {
             let address = self.address(pair);
-            (pair.from, variant.client(pair, address, cores))
+            (pair.from, way.client(pair, address, cores))
         });
-        let live = || self.all_live(variant, pairs);
+        let live = || self.all_live(way, pairs);
         if !within(DEADLINE, live) {
             return Err(format!("streams are missing: {}", said_by(&clients)));
         }
         sleep(WARMUP);
-        let meter = Meter::find(&self.lab, &self.hosts);
+        let meter = Meter::find(&self.lab, &self.hosts, way.tool.name());
         let before = meter.read()?;
         sleep(window);
         let after = meter.read()?;
@@ -131,32 +131,32 @@ impl Network {
             let script: String = lines
                 .map(|(_, line)| format!("{line} >/dev/null & "))
                 .collect();
-            let script = script + "wait";
+            let script = format!("PATH={}; {script}wait", machine::search_path());
             running.push(self.lab.spawn(host, &["sh", "-c", &script]));
         }
         running
     }
 
-    fn all_listen(&self, pairs: &[Pair]) -> bool {
+    fn all_listen(&self, way: &Way, pairs: &[Pair]) -> bool {
         self.hosts.iter().all(|host| {
             let sockets = host.sockets();
             let mut own = pairs.iter().filter(|pair| pair.to == host.number);
             own.all(|pair| {
-                let of_port = sockets.get(&pair.port);
+                let of_port = sockets.get(&way.waits_on(pair));
                 of_port.is_some_and(|of_port| of_port.listening > 0)
             })
         })
     }
 
     /// True if every stream has its connection at its server.
-    fn all_live(&self, variant: &Iperf, pairs: &[Pair]) -> bool {
+    fn all_live(&self, way: &Way, pairs: &[Pair]) -> bool {
         self.hosts.iter().all(|host| {
             let sockets = host.sockets();
             let mut own = pairs.iter().filter(|pair| pair.to == host.number);
             own.all(|pair| {
                 let of_port = sockets.get(&pair.port);
                 let count = of_port.map_or(0, |of_port| of_port.established);
-                count == variant.connections(pair)
+                count == way.connections(pair)
             })
         })
     }

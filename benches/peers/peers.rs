@@ -1,4 +1,4 @@
-//! Command lines of iperf3 and iperf. Starts no process.
+//! Command lines of iperf3, iperf and neper. Starts no process.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -16,35 +16,37 @@ pub struct Route {
 pub enum Tool {
     Iperf3,
     Iperf2,
+    Neper,
 }
 
 impl Tool {
-    /// Name of the command, and of its package.
+    /// Name of the command.
     pub fn name(self) -> &'static str {
         match self {
             Tool::Iperf3 => "iperf3",
             Tool::Iperf2 => "iperf",
+            Tool::Neper => "tcp_stream",
         }
     }
 }
 
-/// One way to run iperf.
+/// One way to run a peer.
 #[derive(Debug, Clone, Copy)]
-pub struct Iperf {
-    tool: Tool,
+pub struct Way {
+    pub tool: Tool,
     /// A client and a server for each stream, rather than for each route.
-    apart: bool,
-    /// Socket buffers of 256 KiB, which pipebench uses inside a machine.
-    small_buffers: bool,
+    pub apart: bool,
+    /// Socket buffers of 256 KiB.
+    pub small_buffers: bool,
     /// Client and server of a pair run on the same core; the pairs take the cores in turn.
-    pinned: bool,
+    pub pinned: bool,
     /// The sender sends from a file without copying.
     pub zero_copy: bool,
 }
 
-/// `-P`: all streams of a route in one client and one server.
-const fn together(tool: Tool) -> Iperf {
-    Iperf {
+/// All streams of a route in one client and one server, with defaults.
+const fn together(tool: Tool) -> Way {
+    Way {
         tool,
         apart: false,
         small_buffers: false,
@@ -53,49 +55,37 @@ const fn together(tool: Tool) -> Iperf {
     }
 }
 
-const TOGETHER_SMALL: Iperf = Iperf {
-    small_buffers: true,
-    ..together(Tool::Iperf3)
-};
-const PAIRS: Iperf = Iperf {
-    apart: true,
-    ..together(Tool::Iperf3)
-};
-const PAIRS_SMALL: Iperf = Iperf {
-    small_buffers: true,
-    ..PAIRS
-};
-const PAIRS_ZERO_COPY: Iperf = Iperf {
-    zero_copy: true,
-    ..PAIRS
-};
-
-/// Defaults, with as many streams as pipebench has links.
-pub const AS_PEOPLE_RUN_IT: [Iperf; 3] = [together(Tool::Iperf3), PAIRS, together(Tool::Iperf2)];
-
-/// The same buffers, pinning and zero copy as pipebench.
-pub const LIKE_FOR_LIKE: [Iperf; 7] = [
-    PAIRS_SMALL,
-    Iperf {
-        pinned: true,
-        ..PAIRS_SMALL
-    },
-    TOGETHER_SMALL,
-    Iperf {
-        tool: Tool::Iperf2,
-        ..TOGETHER_SMALL
-    },
-    PAIRS_ZERO_COPY,
-    Iperf {
-        pinned: true,
-        ..PAIRS_ZERO_COPY
-    },
-    Iperf {
-        pinned: true,
-        zero_copy: true,
-        ..PAIRS_SMALL
-    },
-];
+/// Every way. Those without options are how people run it.
+pub fn ways() -> Vec<Way> {
+    let mut ways = [Tool::Iperf3, Tool::Iperf2, Tool::Neper]
+        .map(together)
+        .to_vec();
+    let either = || [false, true].into_iter();
+    for (apart, small_buffers) in either().flat_map(|one| either().map(move |other| (one, other))) {
+        for (pinned, zero_copy) in either().flat_map(|one| either().map(move |other| (one, other)))
+        {
+            let way = Way {
+                apart,
+                small_buffers,
+                pinned,
+                zero_copy,
+                ..together(Tool::Iperf3)
+            };
+            // One process with all streams on one core of several would only be slower.
+            if (apart || !pinned) && (apart || small_buffers || zero_copy) {
+                ways.push(way);
+            }
+        }
+    }
+    for (apart, small_buffers) in [(true, false), (true, true), (false, true)] {
+        ways.push(Way {
+            apart,
+            small_buffers,
+            ..together(Tool::Iperf2)
+        });
+    }
+    ways
+}
 
 /// A client and a server.
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +98,12 @@ pub struct Pair {
     index: usize,
 }
 
-impl Iperf {
+impl Way {
+    /// True if it has no options beyond the number of streams.
+    pub fn is_default(&self) -> bool {
+        !self.small_buffers && !self.pinned && !self.zero_copy
+    }
+
     /// The pairs that carry these streams, on ports from `first_port` on.
     pub fn pairs(&self, routes: &[Route], first_port: u16) -> Vec<Pair> {
         let mut pairs = Vec::new();
@@ -127,13 +122,23 @@ impl Iperf {
                     streams,
                     index: pairs.len(),
                 });
-                port += 1;
+                port += self.ports();
             }
         }
         pairs
     }
 
-    /// Number of connections that a pair's server has while all its streams are live: iperf3 has one more, its control
+    /// Number of ports of a pair.
+    pub fn ports(&self) -> u16 {
+        1 + u16::from(self.tool == Tool::Neper)
+    }
+
+    /// The port on which a pair's server waits once it has started. neper has one for its control connection.
+    pub fn waits_on(&self, pair: &Pair) -> u16 {
+        pair.port + self.ports() - 1
+    }
+
+    /// Number of connections that a pair's server has on its port while all its streams are live: iperf3 has one more, its control
     /// connection.
     pub fn connections(&self, pair: &Pair) -> usize {
         pair.streams + usize::from(self.tool == Tool::Iperf3)
@@ -141,7 +146,11 @@ impl Iperf {
 
     /// The server of a pair.
     pub fn server(&self, pair: &Pair, cores: usize) -> String {
-        let mut line = format!("{} -s -p {}", self.command(pair, cores), pair.port);
+        let command = self.command(pair, cores);
+        if self.tool == Tool::Neper {
+            return format!("{command} {}", self.neper(pair, cores));
+        }
+        let mut line = format!("{command} -s -p {}", pair.port);
         // iperf3's client sends the buffer size to its server.
         if self.small_buffers && self.tool == Tool::Iperf2 {
             line += BUFFERS;
@@ -152,10 +161,24 @@ impl Iperf {
     /// The client of a pair. It sends to `address` for longer than any window lasts.
     pub fn client(&self, pair: &Pair, address: Ipv4Addr, cores: usize) -> String {
         let command = self.command(pair, cores);
+        if self.tool == Tool::Neper {
+            return format!("{command} -c -H {address} {}", self.neper(pair, cores));
+        }
         format!(
             "{command} -c {address} -p {} -t {SECONDS}{}",
             pair.port,
             self.flags(pair.streams)
+        )
+    }
+
+    /// Options of both ends of neper, which has a thread for each core.
+    fn neper(&self, pair: &Pair, cores: usize) -> String {
+        format!(
+            "-P {} -C {} -l {SECONDS} -F {} -T {}",
+            pair.port,
+            self.waits_on(pair),
+            pair.streams,
+            cores.min(pair.streams)
         )
     }
 
@@ -164,7 +187,7 @@ impl Iperf {
         let pairs = self.pairs(routes, 1);
         let streams = pairs.first().map_or(1, |pair| pair.streams);
         let mut title = format!("{}{}", self.tool.name(), self.flags(streams));
-        if pairs.len() > 1 {
+        if pairs.len() > 1 || self.apart {
             title = format!("{} x {title}", pairs.len());
         }
         if self.pinned {
@@ -185,7 +208,8 @@ impl Iperf {
     fn flags(&self, streams: usize) -> String {
         let mut flags = String::new();
         if !self.apart {
-            write!(flags, " -P {streams}").expect("a string takes everything");
+            let flag = if self.tool == Tool::Neper { "-F" } else { "-P" };
+            write!(flags, " {flag} {streams}").expect("a string takes everything");
         }
         if self.small_buffers {
             flags += BUFFERS;

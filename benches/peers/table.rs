@@ -40,11 +40,10 @@ impl fmt::Display for Sample {
 /// Owner of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Side {
-    /// pipebench, with its target ratio.
-    Own {
-        mark: f64,
-    },
-    Peer,
+    /// pipebench, with its target ratio in one of the comparisons.
+    Own { comparison: Comparison, mark: f64 },
+    /// A peer, with or without options of its own.
+    Peer { is_default: bool },
 }
 
 /// One variant with its samples, round by round; `None` where a run was rejected.
@@ -65,9 +64,20 @@ impl Row {
         self.spread(|sample| sample.gb_per_s)
     }
 
-    /// True if `own` is compared with this row: a copying variant with copying peers, a zero-copy one with all peers.
+    fn costs(&self) -> Option<Spread> {
+        self.spread(|sample| sample.cpu_s_per_gb)
+    }
+
+    /// True if `own` is compared with this row: as people run it, with peers without options; like for like, with all, but copies
+    /// only with copies.
     fn is_rival_of(&self, own: &Row) -> bool {
-        self.side == Side::Peer && (own.zero_copy || !self.zero_copy)
+        match (own.side, self.side) {
+            (Side::Own { comparison, .. }, Side::Peer { is_default }) => match comparison {
+                Comparison::AsPeopleRunIt => is_default,
+                Comparison::LikeForLike => own.zero_copy || !self.zero_copy,
+            },
+            _ => false,
+        }
     }
 
     /// Ratios of this row's rates to those of another row in the same rounds.
@@ -102,20 +112,31 @@ impl fmt::Display for Spread {
     }
 }
 
-/// One case in one comparison.
+/// One case.
 pub struct Table {
     title: String,
-    letter: char,
     rows: Vec<Row>,
+}
+
+/// A row of pipebench beside its best rival.
+struct Ratio<'rows> {
+    own: &'rows Row,
+    comparison: Comparison,
+    mark: f64,
+    best: &'rows Row,
+    /// Ratio of the medians of rates.
+    rate: f64,
+    /// Ratio of the medians of CPU time per byte.
+    cpu: f64,
+    /// Ratios of rates within a round. Of 7 rounds, the lowest and the highest enclose the median with 98 %.
+    pairs: Spread,
 }
 
 impl Table {
     /// Makes a table from rows that hold all rounds.
-    pub fn new(case: &Case, comparison: &Comparison, rows: Vec<Row>) -> Table {
-        let (letter, rule) = (comparison.letter, comparison.title);
+    pub fn new(case: &Case, rows: Vec<Row>) -> Table {
         Table {
-            title: format!("{}, {} links: ({letter}) {rule}", case.title, case.links()),
-            letter,
+            title: format!("{}, {} links", case.title, case.links()),
             rows,
         }
     }
@@ -128,38 +149,23 @@ impl Table {
         best.map(|(_, row)| row)
     }
 
-    /// pipebench's rows, each with its best rival, ratio of medians, ratios pair by pair, and mark.
-    fn ratios(&self) -> impl Iterator<Item = (&Row, &Row, f64, Spread, f64)> {
+    /// pipebench's rows, each with its best rival.
+    fn ratios(&self) -> impl Iterator<Item = Ratio<'_>> {
         self.rows.iter().filter_map(|own| {
-            let Side::Own { mark } = own.side else {
+            let Side::Own { comparison, mark } = own.side else {
                 return None;
             };
             let best = self.best_against(own)?;
-            let ratio = own.rates()?.median / best.rates()?.median;
-            Some((own, best, ratio, own.pair_by_pair(best)?, mark))
+            Some(Ratio {
+                own,
+                comparison,
+                mark,
+                best,
+                rate: own.rates()?.median / best.rates()?.median,
+                cpu: own.costs()?.median / best.costs()?.median,
+                pairs: own.pair_by_pair(best)?,
+            })
         })
-    }
-
-    fn write_row(&self, row: &Row, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Some(rates), Some(costs), Some(cores)) = (
-            row.rates(),
-            row.spread(|sample| sample.cpu_s_per_gb),
-            row.spread(Sample::cores),
-        ) else {
-            return writeln!(f, "| {} | no sample | | | | | | |", row.name);
-        };
-        let Spread { median, min, max } = rates;
-        let (cost, cores) = (costs.median, cores.median);
-        write!(
-            f,
-            "| {} | {median:.2} | {min:.2} | {max:.2} | {cost:.3} | {cores:.2} |",
-            row.name
-        )?;
-        let own = self
-            .ratios()
-            .find(|(own, ..)| own.name == row.name)
-            .map(|(_, _, ratio, pairs, _)| format!(" {ratio:.2} | {pairs} |"));
-        writeln!(f, "{}", own.unwrap_or_else(|| " | |".to_owned()))
     }
 }
 
@@ -168,25 +174,56 @@ impl fmt::Display for Table {
         writeln!(f, "### {}\n", self.title)?;
         writeln!(
             f,
-            "| variant | GB/s, median | min | max | CPU s/GB | cores busy | of the best iperf | pair by pair |"
+            "| variant | GB/s, median | min | max | CPU s/GB | cores busy |"
         )?;
-        writeln!(f, "|---|---|---|---|---|---|---|---|")?;
-        self.rows.iter().try_for_each(|row| self.write_row(row, f))
+        writeln!(f, "|---|---|---|---|---|---|")?;
+        for row in &self.rows {
+            let (Some(rates), Some(costs), Some(cores)) =
+                (row.rates(), row.costs(), row.spread(Sample::cores))
+            else {
+                writeln!(f, "| {} | no sample | | | | |", row.name)?;
+                continue;
+            };
+            let Spread { median, min, max } = rates;
+            let (cost, cores) = (costs.median, cores.median);
+            let name = &row.name;
+            writeln!(
+                f,
+                "| {name} | {median:.2} | {min:.2} | {max:.2} | {cost:.3} | {cores:.2} |"
+            )?;
+        }
+        Ok(())
     }
 }
 
 /// All ratios in one table, comparison by comparison.
 pub fn summary(tables: &[Table]) -> String {
     let mut lines = vec![
-        "| case | pipebench | best iperf | ratio of medians | mark | pair by pair |".to_owned(),
-        "|---|---|---|---|---|---|".to_owned(),
+        "| case | pipebench | its best peer | rate of the peer's | mark | round by round | CPU s/GB of the peer's |".to_owned(),
+        "|---|---|---|---|---|---|---|".to_owned(),
     ];
-    for letter in ['a', 'b'] {
-        for table in tables.iter().filter(|table| table.letter == letter) {
-            for (own, best, ratio, pairs, mark) in table.ratios() {
-                let (title, own, best) = (&table.title, &own.name, &best.name);
+    for comparison in [Comparison::AsPeopleRunIt, Comparison::LikeForLike] {
+        for table in tables {
+            for ratio in table
+                .ratios()
+                .filter(|ratio| ratio.comparison == comparison)
+            {
+                let Ratio {
+                    own,
+                    best,
+                    rate,
+                    mark,
+                    pairs,
+                    cpu,
+                    ..
+                } = ratio;
+                let missed = if pairs.max < mark { ", missed" } else { "" };
                 lines.push(format!(
-                    "| {title} | {own} | {best} | {ratio:.2} | {mark:.2} | {pairs} |"
+                    "| {}: {} | {} | {} | {rate:.2} | {mark:.2}{missed} | {pairs} | {cpu:.2} |",
+                    table.title,
+                    comparison.title(),
+                    own.name,
+                    best.name
                 ));
             }
         }
