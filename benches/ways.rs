@@ -27,7 +27,26 @@ struct Group {
     ways: &'static [&'static str],
 }
 
-const GROUPS: [Group; 4] = [
+const GROUPS: [Group; 5] = [
+    Group {
+        name: "buffers",
+        shapes: &[
+            "--hosts local:2 --phases 2 --transport tcp",
+            "--hosts local:3 --phases 3 --transport tcp",
+            "--hosts local:4 --phases 3 --transport tcp",
+            "--hosts local:4 --phases 4 --transport tcp",
+            "--hosts local:8 --phases 2 --transport tcp",
+            "--hosts local:16 --phases 2 --transport tcp",
+        ],
+        ways: &[
+            "--sndbuf auto --rcvbuf auto",
+            "--sndbuf 64K --rcvbuf 64K",
+            "--sndbuf 128K --rcvbuf 128K",
+            "--sndbuf 256K --rcvbuf 256K",
+            "--sndbuf 512K --rcvbuf 512K",
+            "--sndbuf 1M --rcvbuf 1M",
+        ],
+    },
     Group {
         name: "verify",
         shapes: &[

@@ -198,6 +198,7 @@ mod tests {
 
     fn assignment() -> Assignment {
         let mut test = test_of(3, 1);
+        test.verify = crate::plan::Verify::Full;
         test.ports = Some((5201, 5203));
         Assignment {
             run: Membership {

@@ -319,7 +319,10 @@ impl NodeResources {
         // Only the header of a discarded block is kept.
         let block_bytes = if discards { 0 } else { test.block_bytes };
         let large = test.sends_pages_of(phase);
-        let blocks = OwnBlocks::several(slots, count, block_bytes, large);
+        let blocks = match test.repeats_payload(phase) {
+            true => OwnBlocks::repeating(slots, block_bytes),
+            false => OwnBlocks::several(slots, count, block_bytes, large),
+        };
         let blocks = blocks.map_err(|error| {
             let bytes = crate::units::show_bytes((slots * count * block_bytes) as u64);
             let what = format!("cannot allocate {bytes} of memory: {}", why(&error));

@@ -37,7 +37,13 @@ pub(super) struct SendFlow<'resources> {
     /// Bytes of header and payload: sent until now, and in total.
     at: usize,
     total: usize,
+    /// Bytes since the process last let others run; `None` if it never does.
+    since_rest: Option<usize>,
 }
+
+/// Bytes after which a sender lets others run, which read them from the cache. With fewer, changes of processes cost more than the cache saves:
+/// docs/dev/performance.md.
+const BYTES_BEFORE_REST: usize = 512 << 10;
 
 /// Source of the blocks.
 pub(super) enum Feed<'resources> {
@@ -89,6 +95,7 @@ impl<'resources> SendFlow<'resources> {
             head: [0; HEADER_BYTES],
             at: 0,
             total: 0,
+            since_rest: test.gives_way(lane.boundary).then_some(0),
             link,
         })
     }
@@ -193,6 +200,13 @@ impl<'resources> SendFlow<'resources> {
         end.set_blocks(self.t + u64::from(!self.last));
         if self.answered.is_none() {
             self.give_back(self.t, bell);
+        }
+        if let Some(bytes) = &mut self.since_rest {
+            *bytes += self.total;
+            if *bytes >= BYTES_BEFORE_REST {
+                *bytes = 0;
+                std::thread::yield_now();
+            }
         }
         self.t += 1;
         match (self.last, self.answered) {

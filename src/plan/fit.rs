@@ -194,8 +194,8 @@ fn small_buffers_pay(test: &Test, nodes: usize, hosts: &[Capacity]) -> bool {
 }
 
 /// Payload of a block if the user sets none and memory is plentiful. Large blocks pay where each call has a fixed cost: for pages that are
-/// passed on, and for hand-overs between the few processes of a host that no other link keeps busy. Otherwise copies are cheapest while they
-/// stay in the cache.
+/// passed on, for hand-overs between the few processes of a host that no other link keeps busy, and where all nodes are on one host and
+/// payload is a small piece again and again. Otherwise copies are cheapest while they stay in the cache.
 fn usual_block_bytes(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
     let passes = test.phases <= 2 || test.relays_pass_pages();
     let idles = match hosts {
@@ -205,7 +205,8 @@ fn usual_block_bytes(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
         }),
         _ => false,
     };
-    let usual = if idles || (test.datapath == Datapath::Zerocopy && passes) {
+    let repeats = hosts.len() == 1 && (0..test.phases).all(|phase| test.repeats_payload(phase));
+    let usual = if idles || repeats || (test.datapath == Datapath::Zerocopy && passes) {
         1 << 20
     } else {
         256 << 10
@@ -383,7 +384,9 @@ mod tests {
     #[test]
     fn blocks_shrink_before_memory_runs_out_and_a_line_says_so() {
         let block = |memory| {
-            let (test, note) = settled(2, 8, &[host(8, Some(2), memory)]);
+            let mut test = test_of(2, 1);
+            (test.unasked, test.verify) = (EVERYTHING, Verify::Full);
+            let note = settle(&mut test, 8, &[host(8, Some(2), memory)]);
             (test.block_bytes >> 10, note)
         };
         assert_eq!(block(None), (256, None));
@@ -401,7 +404,7 @@ mod tests {
             host(1, None, Some(11)),
             host(1, None, None),
         ];
-        assert_eq!(settled(3, 3, &hosts).0.block_bytes, 64 << 10);
+        assert_eq!(settled(3, 3, &hosts).0.block_bytes, 128 << 10);
         // Parameters that the user set stay.
         let mut test = test_of(2, 1);
         assert_eq!(settle(&mut test, 3, &[host(3, Some(2), Some(1))]), None);
@@ -441,10 +444,30 @@ mod tests {
         let block = |phases, nodes, hosts: &[Capacity]| settled(phases, nodes, hosts).0.block_bytes;
         assert_eq!(block(3, 1, &[host(1, Some(2), None)]), 1 << 20);
         assert_eq!(block(4, 1, &[host(1, Some(2), None)]), 256 << 10);
-        assert_eq!(block(2, 2, &[host(2, Some(2), None)]), 256 << 10);
-        assert_eq!(block(2, 2, &[host(2, None, None)]), 256 << 10);
+        assert_eq!(block(3, 2, &[host(2, Some(2), None)]), 256 << 10);
+        assert_eq!(block(3, 2, &[host(2, None, None)]), 256 << 10);
         let several = vec![host(1, Some(64), None); 3];
         assert_eq!(block(3, 3, &several), 256 << 10);
+    }
+
+    #[test]
+    fn blocks_are_large_where_payload_is_a_piece_again_and_again_and_no_port_is_loaded() {
+        let block = |change: fn(&mut Test), hosts: &[Capacity]| {
+            let mut test = test_of(2, 1);
+            test.unasked = EVERYTHING;
+            change(&mut test);
+            settle(&mut test, 4, hosts);
+            test.block_bytes
+        };
+        let one = [host(4, Some(2), None)];
+        assert_eq!(block(|_| {}, &one), 1 << 20);
+        assert_eq!(block(|_| {}, &vec![host(1, Some(2), None); 4]), 256 << 10);
+        assert_eq!(block(|test| test.verify = Verify::Sample, &one), 256 << 10);
+        assert_eq!(
+            block(|test| test.source = Source::File("f".to_owned()), &one),
+            256 << 10
+        );
+        assert_eq!(block(|test| test.phases = 3, &one), 256 << 10);
     }
 
     #[test]
@@ -468,7 +491,7 @@ mod tests {
         let mut options = words("phases=3 block-size=256KiB workers=peer pin=auto");
         let (test, _) = settled(3, 64, &[host(64, Some(2), None)]);
         let expected = words(
-            "phases=3 block-size=64KiB workers=shared congestion=system sndbuf=64KiB rcvbuf=64KiB pin=auto",
+            "phases=3 block-size=128KiB workers=shared congestion=system sndbuf=64KiB rcvbuf=64KiB pin=auto",
         );
         renew_options(&mut options, &test);
         assert_eq!(options, expected);

@@ -39,8 +39,8 @@ pub use pattern::{Pattern, PatternError};
 pub use sockets::SocketOptions;
 pub use switch_port::{moved, with_places};
 pub use test::{
-    Bound, Coupling, DataNetwork, Datapath, Family, Pace, Pin, Purpose, Relay, Sink, Source, Test,
-    Unasked, Verify, Workers, file_name,
+    Bound, Coupling, DataNetwork, Datapath, Family, PIECE_BYTES, Pace, Pin, Purpose, Relay, Sink,
+    Source, Test, Unasked, Verify, Workers, file_name,
 };
 pub use transport::{LinkKind, Transport};
 pub use work::Work;

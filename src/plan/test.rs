@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Pattern, SocketOptions, Transport};
 
+/// Bytes of a payload that consists of one piece again and again. Smaller than the cache of a processor.
+pub const PIECE_BYTES: usize = 64 << 10;
+
 /// One measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Test {
@@ -97,6 +100,24 @@ impl Test {
             last if last + 1 == self.phases => usize::from(self.receivers_are_sinks()),
             _ => usize::from(self.phases > 2 && phase > 0 && self.relay() == Relay::Blocks),
         }
+    }
+
+    /// True if the payload of a phase's private blocks is the same piece of memory again and again: copies from and to a piece stay in the
+    /// cache, where those from and to a block would not. Only where no process needs the payload: `verify` wants whole blocks.
+    pub fn repeats_payload(&self, phase: usize) -> bool {
+        let of_source = phase == 0 && self.source == Source::Memory;
+        let of_sink = phase + 1 == self.phases && self.sink == Sink::Memory;
+        self.own_blocks(phase) > 0
+            && (of_source || of_sink)
+            && self.datapath == Datapath::Copy
+            && self.verify == Verify::None
+            && self.block_bytes.is_multiple_of(PIECE_BYTES)
+    }
+
+    /// True if the senders of a phase let others run first: those that make what they send, and could fill all queues. The others take what was
+    /// sent while it is in the cache. Pages are not in the cache anyway.
+    pub fn gives_way(&self, phase: usize) -> bool {
+        phase == 0 && self.senders_are_sources() && self.datapath == Datapath::Copy
     }
 
     /// True if the private blocks of a phase are sent as pages. Large pages help most there.

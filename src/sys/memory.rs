@@ -93,6 +93,40 @@ impl Region {
         })
     }
 
+    /// Makes a private region of `count` stretches, each of `head` bytes of its own and `repeats` times the same `piece` bytes, which all
+    /// stretches share. So much memory as a cache holds looks like blocks of any size. `head` and `piece` are whole pages.
+    pub(crate) fn repeating(
+        count: usize,
+        head: usize,
+        piece: usize,
+        repeats: usize,
+    ) -> std::io::Result<Self> {
+        let stretch = head + piece * repeats;
+        let region = Self::private(count * stretch)?;
+        let file =
+            File::from(memfd_create("pipebench-piece", MFdFlags::MFD_CLOEXEC).map_err(explained)?);
+        file.set_len(piece as u64)?;
+        for place in 0..count * repeats {
+            let offset = place / repeats * stretch + head + place % repeats * piece;
+            // SAFETY: the range lies inside the region's own mapping, which nothing refers to yet, and takes the place of whole pages
+            // of it; the region unmaps it with the rest.
+            let mapped = unsafe {
+                nix::libc::mmap(
+                    region.address(offset).cast(),
+                    piece,
+                    nix::libc::PROT_READ | nix::libc::PROT_WRITE,
+                    nix::libc::MAP_SHARED | nix::libc::MAP_FIXED,
+                    std::os::fd::AsRawFd::as_raw_fd(&file),
+                    0,
+                )
+            };
+            if mapped == nix::libc::MAP_FAILED {
+                return Err(std::io::Error::last_os_error());
+            }
+        }
+        Ok(region)
+    }
+
     /// Size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

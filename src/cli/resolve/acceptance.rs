@@ -258,13 +258,13 @@ mod tests {
         let small = Some(64);
         assert_eq!(
             shape("--hosts local:64 --phases 3"),
-            (64, Workers::Shared, small)
+            (128, Workers::Shared, small)
         );
         let asked = "--hosts local:64 --phases 3 --block-size 1M --workers peer --rcvbuf 4M";
         assert_eq!(shape(asked), (1024, Workers::Peer, None));
         let note = spec("--hosts local:64 --phases 3").unwrap().notes.concat();
         assert!(
-            note.starts_with("blocks of 64 KiB instead of 256 KiB, "),
+            note.starts_with("blocks of 128 KiB instead of 256 KiB, "),
             "{note}"
         );
         assert!(
@@ -287,7 +287,7 @@ mod tests {
             assert_eq!(all.next(), None, "{name} stands there once");
             value
         };
-        assert_eq!(value("block-size"), Some("64KiB"));
+        assert_eq!(value("block-size"), Some("128KiB"));
         assert_eq!(value("workers"), Some("shared"));
         assert_eq!(value("sndbuf"), Some("64KiB"));
         assert_eq!(value("rcvbuf"), Some("64KiB"));
