@@ -409,7 +409,7 @@ fn files_are_written_and_read_in_every_way_and_nothing_of_them_is_left() {
     let told: Vec<_> = ran.tables.iter().map(|table| table.mode.as_str()).collect();
     assert_eq!(told, ["AGGREGATE", "NON-AGGREGATE"]);
     for (table, most) in ran.tables.iter().zip([50.0, 10.0]) {
-        assert_eq!(table.name, "P_Write_indv");
+        assert_eq!(table.name, "P_Write_Indv");
         let heads = [
             "#bytes",
             "#rep.s",
@@ -466,7 +466,7 @@ fn files_are_written_and_read_in_every_way_and_nothing_of_them_is_left() {
     let ran = self::ran(
         folder.path(),
         &format!(
-            "--hosts local:2 P_Read_shared C_Write_indv S_IRead_expl Open_Close --rules current --time 3 --cpu-time 0.001 -check -msglog 12:14 --io-path {in_memory}"
+            "--hosts local:2 P_Read_Shared C_Write_Indv S_IRead_Expl Open_Close --rules current --time 3 --cpu-time 0.001 -check -msglog 12:14 --io-path {in_memory}"
         ),
     );
     assert_eq!(ran.tables.len(), 2 + 4 + 1 + 2);
@@ -489,7 +489,7 @@ fn files_are_written_and_read_in_every_way_and_nothing_of_them_is_left() {
             table.rows.len() == 4 || table.name == "Open_Close",
             "{table:?}"
         );
-        if table.name == "P_Read_shared" {
+        if table.name == "P_Read_Shared" {
             assert!(table.rows[0][counts] > 50.0, "{table:?}");
         }
     }
@@ -648,7 +648,7 @@ fn what_somebody_else_writes_into_a_file_is_found_named_and_ends_with_20() {
         let told = pipebench(
             folder.path(),
             &format!(
-                "imb --hosts local:2 -check P_Read_expl S_Read_indv -msglog 12:16 -iter 50 --io-path {}",
+                "imb --hosts local:2 -check P_Read_Expl S_Read_Indv -msglog 12:16 -iter 50 --io-path {}",
                 files.display()
             ),
         );
