@@ -363,11 +363,12 @@ pub(crate) fn table_foot(lines: &[LineRecord]) -> String {
     }
 }
 
-/// Text after the last table: today's suite announces its end there, and programs that read its output wait for that line.
+/// Text after the last table: an empty line ends it for readers; today's suite announces its end there, and programs that read its output wait for
+/// that line.
 pub(crate) fn end(plan: &Imb, imb: &ImbRecord) -> &'static str {
     match plan.rules == Rules::Current && imb.complete {
         true => "\n\n# All processes entering MPI_Finalize\n\n",
-        false => "",
+        false => "\n",
     }
 }
 
