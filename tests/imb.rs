@@ -176,7 +176,7 @@ fn two_processes_print_the_tables_of_the_guides_first_sample() {
         "# Minimum message length in bytes:   0\n# Maximum message length in bytes:   4194304\n",
         "# List of Benchmarks to run:\n\n# PingPong\n# Allreduce\n",
         "\n# algorithm: recursive-doubling, ",
-        "\n#-----------------------------------------------------------------\n# Benchmarking Allreduce \n",
+        "\n#----------------------------------------------------------------\n# Benchmarking Allreduce \n",
     ] {
         assert!(ran.said.contains(words), "{words}: {}", ran.said);
     }
