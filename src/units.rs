@@ -199,6 +199,26 @@ pub fn show_utc(wall_ms: u64) -> String {
     )
 }
 
+/// Formats milliseconds since 1970 as C's `asctime` does, `Mon Nov 23 03:38:47 2026`, in UTC.
+pub fn show_asctime(wall_ms: u64) -> String {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    // 1970 began on a Thursday.
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let text = show_utc(wall_ms);
+    let (date, time) = text.split_once(' ').unwrap_or((&text, ""));
+    let parts: Vec<usize> = date
+        .split('-')
+        .map(|part| part.parse().unwrap_or(1))
+        .collect();
+    let [year, month, day] = parts[..] else {
+        return text;
+    };
+    let weekday = usize::try_from(wall_ms / 86_400_000 % 7).map_or("", |at| DAYS[at]);
+    format!("{weekday} {} {day:2} {time} {year}", MONTHS[month - 1])
+}
+
 /// Name of a run and of its folder, such as `pb-20261121-014455-abcdef`: its start in UTC and the first six characters of its token.
 pub fn run_name(started_ms: u64, token: &str) -> String {
     let date: String = show_utc(started_ms)
@@ -388,6 +408,9 @@ mod tests {
         assert_eq!(show_utc(0), "1970-01-01 00:00:00");
         assert_eq!(show_utc(951_782_400_000), "2000-02-29 00:00:00");
         assert_eq!(show_utc(1_795_225_495_000), "2026-11-21 01:44:55");
+        assert_eq!(show_asctime(0), "Thu Jan  1 00:00:00 1970");
+        // The date of the guide's first sample.
+        assert_eq!(show_asctime(1_152_635_026_000), "Tue Jul 11 16:23:46 2006");
     }
 
     #[test]

@@ -274,9 +274,9 @@ fn the_result_file_holds_what_the_record_does_and_is_shown_and_exported() {
         "{shown}"
     );
     assert!(shown.contains("12 links, times by step"), "{shown}");
-    let (code, table, _) = pipebench(folder, "linktest export links.sion --csv -");
+    let (code, table, _) = pipebench(folder, "linktest export links.sion --csv");
     assert_eq!((code, table.lines().count()), (Some(0), 13), "{table}");
-    let (code, text, _) = pipebench(folder, "linktest export links.sion --json -");
+    let (code, text, _) = pipebench(folder, "linktest export links.sion --json");
     let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(
         (code, value["meaning"][0].as_str()),
@@ -352,7 +352,11 @@ fn what_cannot_be_read_or_done_is_one_line() {
             "show missing.sion",
             "cannot read missing.sion: no such file",
         ),
-        ("export bad.sion", "export: give --csv FILE or --json FILE"),
+        ("export bad.sion", "export: give --csv or --json"),
+        (
+            "export bad.sion --csv --json",
+            "export: --csv and --json both go to standard output",
+        ),
         ("--hosts local", "1 ranks: from 2 to 4096"),
         (
             "--hosts local:2 -s 1G --num-multi-buffer 4096 --no-sion-file",

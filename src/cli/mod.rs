@@ -53,7 +53,10 @@ use terminal::tell;
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
-    let words = args::imb::spelled(std::env::args_os());
+    let words = match args::imb::spelled(std::env::args_os()) {
+        Ok(words) => words,
+        Err(error) => return ExitCode::from(terminal::refuse(&error)),
+    };
     let command = match words.get(1).is_some_and(|word| word == "-h") {
         true => args::short_command(),
         false => args::command(),

@@ -10,7 +10,7 @@ use crate::plan::{Bound, RunPlan, Test, Work};
 use crate::record::{HostRecord, LineRecord, PairTime, RoundProgress, Second};
 use crate::report::linktest::lines;
 use crate::report::{header, imb};
-use crate::units::{SECOND_NS, Scale, show_age, show_rate, show_utc, sum};
+use crate::units::{SECOND_NS, Scale, show_age, show_rate, sum};
 
 use super::terminal::Terminal;
 
@@ -91,15 +91,12 @@ impl<'a> Progress<'a> {
             ),
             Work::Latency(_) => (facts + "\n", Shown::Latency),
             Work::Imb(imb) => {
-                // Host facts and options in effect appear as comments of the table.
-                let facts: String = facts.lines().map(|line| format!("# {line}\n")).collect();
                 let words = std::env::args_os();
                 let words: Vec<String> = words
                     .map(|word| word.to_string_lossy().into_owned())
                     .collect();
-                let date = show_utc(self.started_ms);
-                let head = imb::head(imb, hosts, &date, &words.join(" "));
-                (facts + &head, Shown::Imb { ranks, table: None })
+                let head = imb::head(imb, hosts, self.started_ms, &words.join(" "), &facts);
+                (head, Shown::Imb { ranks, table: None })
             }
         };
         self.print(&text);

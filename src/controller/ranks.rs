@@ -142,18 +142,17 @@ impl RunState<'_> {
                 match word {
                     RankWord::Ready | RankWord::Line(_) => {}
                     RankWord::Times(times) => {
-                        for time in times {
-                            let known = take_time(&mut steps, rank, time.clone())?;
-                            told.times.push(time);
-                            if let Some(times) = known {
-                                progress.ended += 1;
-                                progress.elapsed_ns = clock::monotonic_ns() - began_ns;
-                                observer.see(RunEvent::Step {
-                                    linktest,
-                                    progress: &progress,
-                                    times,
-                                });
-                            }
+                        let now_ns = clock::monotonic_ns() - began_ns;
+                        for (time, ended_ns) in times {
+                            told.times.push(time.clone());
+                            take_time(&mut steps, rank, time, ended_ns.min(now_ns))?;
+                        }
+                        while let Some(times) = next_whole(&steps, &mut progress) {
+                            observer.see(RunEvent::Step {
+                                linktest,
+                                progress: &progress,
+                                times,
+                            });
                         }
                     }
                     RankWord::Done {
@@ -185,6 +184,8 @@ struct StepTimes {
     /// Sender, receiver and direction of each link whose time is not known yet.
     open: BTreeSet<(usize, usize, usize)>,
     known: Vec<PairTime>,
+    /// End of the last known measurement, in nanoseconds since its rank began the round.
+    ended_ns: u64,
 }
 
 impl StepTimes {
@@ -197,17 +198,29 @@ impl StepTimes {
         Self {
             open: open.collect(),
             known: Vec::new(),
+            ended_ns: 0,
         }
     }
 }
 
-/// Adds a time that `rank` reports to its step. Returns all times of the step if this was the last one. The error blames `rank` and no
-/// other: a link counts only once, only in its own step, and only from the rank that sends on it.
+/// Times of the next step, if all its links are known. A rank reports several steps at once, so a step waits for those before it.
+fn next_whole<'a>(steps: &'a [StepTimes], progress: &mut RoundProgress) -> Option<&'a [PairTime]> {
+    let step = steps.get(progress.ended)?;
+    if !step.open.is_empty() {
+        return None;
+    }
+    progress.ended += 1;
+    progress.elapsed_ns = progress.elapsed_ns.max(step.ended_ns);
+    Some(&step.known)
+}
+
+/// Adds a time that `rank` reports to its step. The error blames `rank` and no other: a link counts only once, only in its own step, and only from the rank that sends on it.
 fn take_time(
     steps: &mut [StepTimes],
     rank: usize,
     time: PairTime,
-) -> Result<Option<&[PairTime]>, String> {
+    ended_ns: u64,
+) -> Result<(), String> {
     let (from, to, number) = (time.from, time.to, time.step);
     let link = (from, to, time.turn);
     let step = steps.get_mut(number).filter(|_| from == rank);
@@ -218,7 +231,8 @@ fn take_time(
     };
     step.open.remove(&link);
     step.known.push(time);
-    Ok(step.open.is_empty().then_some(&step.known[..]))
+    step.ended_ns = step.ended_ns.max(ended_ns);
+    Ok(())
 }
 
 /// Reports of the ranks about a round.
@@ -261,9 +275,8 @@ mod tests {
     fn a_rank_that_tells_its_time_twice_is_named_and_not_the_next_honest_one() {
         let of = |pairs: &[(usize, usize)]| StepTimes::new(pairs, 2);
         let mut steps = [of(&[(0, 1), (2, 3)]), of(&[(0, 2), (1, 3)])];
-        let mut take =
-            |rank, time| take_time(&mut steps, rank, time).map(|all| all.map(<[_]>::len));
-        assert_eq!(take(0, time(0, 0, 1, 0)), Ok(None));
+        let mut take = |rank, time| take_time(&mut steps, rank, time, 1);
+        assert_eq!(take(0, time(0, 0, 1, 0)), Ok(()));
         for (rank, lie) in [
             (0, time(0, 0, 1, 0)), // Twice.
             (0, time(0, 0, 1, 1)), // The other direction.
@@ -275,11 +288,37 @@ mod tests {
             let error = take(rank, lie).unwrap_err();
             assert!(error.starts_with("rank 0 reported link "), "{error}");
         }
-        assert_eq!(take(2, time(0, 2, 3, 0)), Ok(None));
-        assert_eq!(take(3, time(0, 3, 2, 1)), Ok(None));
-        assert_eq!(take(1, time(0, 1, 0, 1)), Ok(Some(4)));
+        assert_eq!(take(2, time(0, 2, 3, 0)), Ok(()));
+        assert_eq!(take(3, time(0, 3, 2, 1)), Ok(()));
+        assert_eq!(take(1, time(0, 1, 0, 1)), Ok(()));
+        assert!(steps[0].open.is_empty());
         // Ranks 0 and 2 have not reported step 1.
         let untold = steps.iter().find_map(|step| step.open.first());
         assert_eq!(untold, Some(&(0, 2, 0)));
+    }
+
+    /// Symptom: a short serial test printed steps 1, 4, 5, 2, 3 and 6, and with the first one the time of the whole run.
+    #[test]
+    fn steps_are_shown_in_their_order_each_with_its_own_end() {
+        let mut steps = [(0, 1), (0, 2), (1, 2)].map(|pair| StepTimes::new(&[pair], 1));
+        let mut progress = RoundProgress {
+            iteration: 0,
+            number: 0,
+            steps: 3,
+            ended: 0,
+            elapsed_ns: 0,
+            round: Round::AllToAll,
+        };
+        let shown = |steps: &[StepTimes], progress: &mut RoundProgress| {
+            let times = next_whole(steps, progress)?;
+            Some((times[0].step, progress.elapsed_ns))
+        };
+        take_time(&mut steps, 1, time(2, 1, 2, 0), 30).unwrap();
+        assert_eq!(shown(&steps, &mut progress), None);
+        take_time(&mut steps, 0, time(0, 0, 1, 0), 10).unwrap();
+        take_time(&mut steps, 0, time(1, 0, 2, 0), 20).unwrap();
+        for expected in [Some((0, 10)), Some((1, 20)), Some((2, 30)), None] {
+            assert_eq!(shown(&steps, &mut progress), expected);
+        }
     }
 }

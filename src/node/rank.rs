@@ -238,9 +238,13 @@ impl Rank<'_> {
                 None
             }
         };
+        let processor = match &work {
+            Work::Linktest(tester) => tester.processor(),
+            Work::Imb(_) => affinity::current(),
+        };
         self.say(&FromRank::Word(RankWord::Done {
             all_to_all_s,
-            processor: affinity::current(),
+            processor,
             strangers: world.strangers(),
         }));
         self.part = Some((world, work));

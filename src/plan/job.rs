@@ -83,6 +83,7 @@ impl Job {
                         0..=*MESSAGE_BYTES.end(),
                     ),
                     ("as logarithm of a length", largest, 0..=imb::MOST_LOG),
+                    ("messages of a window", imb.window, 1..=imb::MOST_WINDOW),
                     ("places of the map", places.unwrap_or(ranks), ranks..=ranks),
                 ]);
             }

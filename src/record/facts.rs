@@ -13,6 +13,9 @@ pub struct HostFacts {
     pub identity: String,
     /// Kernel release.
     pub kernel: String,
+    /// Build of the kernel, such as `#1 SMP PREEMPT_DYNAMIC` and a date.
+    #[serde(default)]
+    pub kernel_version: String,
     /// Machine architecture.
     pub architecture: String,
     /// CPU model.

@@ -8,42 +8,64 @@ use crate::plan::collective::Algorithm;
 use crate::plan::imb::{Benchmark, Class, Imb, Multi, Part, Rules, Table};
 use crate::record::{FileTimes, GroupTimes, HostRecord, ImbRecord, LineRecord, Record};
 use crate::stats::imb::{megabytes_per_s, messages_per_s, over, overlap_percent};
-use crate::units::show_utc;
+use crate::units::show_asctime;
 
 /// Width of a column, in characters.
 const WIDE: usize = 13;
-/// Number of dashes in the horizontal rules of the head.
-const HEAD_RULE: usize = 64;
 
-/// The text above the first table.
-pub(crate) fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> String {
-    let rule = format!("#{}\n", "-".repeat(HEAD_RULE));
+/// The text above the first table: the lines of the source that the rules follow, and after its first lines those that the suite lacks, with `facts`
+/// as comments.
+pub(crate) fn head(
+    imb: &Imb,
+    hosts: &[HostRecord],
+    started_ms: u64,
+    command: &str,
+    facts: &str,
+) -> String {
+    let (suite, dashes, threads) = match imb.rules {
+        Rules::Guide => (
+            "Intel (R) MPI Benchmark Suite V3.0",
+            51,
+            "MPI_THREAD_SINGLE",
+        ),
+        Rules::Current => ("Intel(R) MPI Benchmarks 2021", 64, ""),
+    };
+    let rule = format!("#{}\n", "-".repeat(dashes));
     let mut text = format!(
-        "{rule}#    pipebench {}: Intel (R) MPI Benchmarks' patterns without MPI, {}, rules of {}\n{rule}",
+        "{rule}#    pipebench {}, without MPI: patterns of {suite}, {}\n{rule}",
         env!("CARGO_PKG_VERSION"),
         parts(imb),
-        match imb.rules {
-            Rules::Guide => "V3.0",
-            Rules::Current => "2021",
-        }
     );
     let first = hosts.first().map(|host| &host.facts);
     let mut line = |name: &str, value: &str| text += &format!("# {name:<22}: {value}\n");
-    line("Date", date);
+    line("Date", &show_asctime(started_ms));
     line("Machine", first.map_or("", |facts| &facts.architecture));
     line("System", "Linux");
     line("Release", first.map_or("", |facts| &facts.kernel));
+    line("Version", first.map_or("", |facts| &facts.kernel_version));
+    // Readers expect a number.
+    line("MPI Version", "0.0 (none)");
+    line("MPI Thread Environment", threads);
     line("Processor", first.map_or("", |facts| &facts.cpu));
-    line("MPI Version", "none");
-    line("MPI Thread Environment", "one thread in each process");
     line("Transport", &transport(imb, hosts));
     if imb.has_files() {
         line("Files", &imb.path.display().to_string());
     }
     line("Ranks", &placement(imb, hosts));
-    text += &format!("\n\n# Calling sequence was: \n\n# {command} \n\n");
+    if imb.rules == Rules::Guide {
+        line("Command", command);
+    }
+    text.extend(facts.lines().map(|line| format!("# {line}\n")));
+    text += &match imb.rules {
+        Rules::Guide => "\n#\n".to_owned(),
+        Rules::Current => format!("\n\n# Calling sequence was: \n\n# {command} \n\n"),
+    };
     text += &lengths(imb);
-    text += "#\n# MPI_Datatype                   :   MPI_BYTE \n# MPI_Datatype for reductions    :   MPI_FLOAT \n# MPI_Op                         :   MPI_SUM  \n#\n#\n\n# List of Benchmarks to run:\n\n";
+    text += "#\n";
+    if has_messages(imb) {
+        text += "# MPI_Datatype                   :   MPI_BYTE \n# MPI_Datatype for reductions    :   MPI_FLOAT \n# MPI_Op                         :   MPI_SUM  \n";
+    }
+    text += "#\n#\n\n# List of Benchmarks to run:\n\n";
     for benchmark in &imb.benchmarks {
         let name = benchmark.name();
         text += &match imb.multi {
@@ -52,6 +74,11 @@ pub(crate) fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -
         };
     }
     text + &remarks(imb, imb.ranks.count(hosts.len()))
+}
+
+/// True if not all benchmarks are of files.
+fn has_messages(imb: &Imb) -> bool {
+    imb.benchmarks.iter().any(|one| one.part() != Part::Io)
 }
 
 /// Remarks on options that do not take effect: benchmarks that are invalid for this number of ranks, and those without the chosen algorithm.
@@ -83,20 +110,27 @@ fn parts(imb: &Imb) -> String {
     }
 }
 
+/// Lines on the lengths: today's suite does not name those of a list.
 fn lengths(imb: &Imb) -> String {
-    if imb.lengths.is_some() {
-        return "# Message lengths were user defined\n".to_owned();
-    }
-    let bounds = |what: &str, part| {
-        let largest = 1_u64.checked_shl(imb.logs(part).1).unwrap_or(0);
-        format!("# Minimum {what} in bytes:   0\n# Maximum {what} in bytes:   {largest}\n")
+    let bounds = |what: &str, listed: &str, part| {
+        let (least, largest) = match &imb.lengths {
+            Some(_) if imb.rules == Rules::Current => {
+                return format!("# {listed} lengths were user defined\n");
+            }
+            Some(own) => (
+                own.iter().min().copied().unwrap_or(0),
+                own.iter().max().copied().unwrap_or(0),
+            ),
+            None => (0, 1_usize.checked_shl(imb.logs(part).1).unwrap_or(0)),
+        };
+        format!("# Minimum {what} in bytes:   {least}\n# Maximum {what} in bytes:   {largest}\n")
     };
     let mut text = String::new();
-    if imb.benchmarks.iter().any(|one| one.part() != Part::Io) {
-        text += &bounds("message length", Part::Mpi1);
+    if has_messages(imb) {
+        text += &bounds("message length", "Message", Part::Mpi1);
     }
     if imb.has_files() {
-        text += &bounds("io portion", Part::Io);
+        text += &bounds("io portion", "IO", Part::Io);
     }
     text
 }
@@ -184,7 +218,11 @@ fn kind(imb: &Imb, table: &Table) -> Class {
 pub(crate) fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
     let names = columns(imb, table);
     let rule = format!("#{}\n", "-".repeat(WIDE * names.len() - 1));
-    let mut text = format!("\n{rule}# Benchmarking {} \n", title(imb, table));
+    let mut text = "\n".to_owned();
+    if let Some(said) = algorithms(imb, table) {
+        text += &format!("# algorithm: {said}\n");
+    }
+    text += &format!("{rule}# Benchmarking {} \n", title(imb, table));
     let size = table.group_size();
     match (table.groups.len(), imb.map) {
         (1, Some((rows, wide))) if size > 1 && rows > 1 && wide > 1 => {
@@ -205,12 +243,9 @@ pub(crate) fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
         }
     }
     let idle = ranks.saturating_sub(size.saturating_mul(table.groups.len()));
-    if idle > 0 && imb.rules == Rules::Current {
+    if idle > 0 {
         let noun = if idle == 1 { "process" } else { "processes" };
-        text += &format!("# ( {idle} additional {noun} resting )\n");
-    }
-    if let Some(said) = algorithms(imb, table) {
-        text += &format!("# algorithm: {said}\n");
+        text += &format!("# ( {idle} additional {noun} waiting in MPI_Barrier)\n");
     }
     text += &rule;
     if let Some(mode) = table.mode {
@@ -260,7 +295,7 @@ pub(crate) fn lines(imb: &Imb, table: &Table, line: &LineRecord) -> String {
 
 fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String {
     let us = |seconds: f64| format!("{:WIDE$.2}", seconds * 1e6);
-    let rate = megabytes_per_s(table, imb.rules, line.bytes, times.most_s);
+    let rate = megabytes_per_s(imb, table, line.bytes, times.most_s);
     let rate = format!("{rate:WIDE$.2}");
     let counts = format!("{:>WIDE$}{:>WIDE$}", line.bytes, line.repetitions);
     let three = us(times.least_s) + &us(times.most_s) + &us(times.mean_s);
@@ -270,7 +305,7 @@ fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String
         Class::Collective => counts + &three,
         Class::Sync => format!("{:>WIDE$}{three}", line.repetitions),
         Class::Rate => {
-            let messages = messages_per_s(table, times.most_s);
+            let messages = messages_per_s(imb, table, times.most_s);
             format!("{counts}{rate}{messages:WIDE$.0}")
         }
         Class::Overlap => {
@@ -287,7 +322,7 @@ fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String
     text + "\n"
 }
 
-/// Remarks below a table of files, for which the columns have no room.
+/// Remarks below a table of files, for which the columns have no room. An empty line ends the table before them.
 pub(crate) fn table_foot(lines: &[LineRecord]) -> String {
     let files = || {
         let times = lines.iter().flat_map(|line| &line.groups);
@@ -316,32 +351,36 @@ pub(crate) fn table_foot(lines: &[LineRecord]) -> String {
         );
     }
     if let Some(overlap) = files().find_map(|(_, files)| files.overlap) {
+        // The words of the suite, which has them above the first of these tables.
         text += &format!(
-            "# computed meanwhile: {:.1} MFlop/s, {:.6} s each time\n",
-            overlap.megaflops, overlap.compute_s
+            "# Function CPU_Exploit obtains an undisturbed\n# performance of {:7.2} MFlops\n",
+            overlap.megaflops
         );
     }
-    text
+    match text.is_empty() {
+        true => text,
+        false => format!("\n{text}"),
+    }
 }
 
-/// Text after the last table: today's suite announces its end there, and programs that read its output wait for that line.
+/// Text after the last table: an empty line ends it for readers; today's suite announces its end there, and programs that read its output wait for
+/// that line.
 pub(crate) fn end(plan: &Imb, imb: &ImbRecord) -> &'static str {
     match plan.rules == Rules::Current && imb.complete {
         true => "\n\n# All processes entering MPI_Finalize\n\n",
-        false => "",
+        false => "\n",
     }
 }
 
 /// The verdict, the head and all tables of a record.
 pub(crate) fn summary(record: &Record, plan: &Imb, imb: &ImbRecord) -> String {
     let verdict = &record.verdict;
-    let date = show_utc(record.started_ms);
     let command = format!("pipebench {}", record.command.join(" "));
     format!(
         "{}  {}\n{}{}",
         verdict.word,
         verdict.reason,
-        head(plan, &record.hosts, &date, &command),
+        head(plan, &record.hosts, record.started_ms, &command, ""),
         tables(plan, imb)
     )
 }
@@ -427,7 +466,7 @@ fn row(
     (group, times): (usize, &GroupTimes),
 ) -> Vec<String> {
     let us = |seconds: f64| format!("{:.3}", seconds * 1e6);
-    let rate = megabytes_per_s(table, imb.rules, line.bytes, times.most_s);
+    let rate = megabytes_per_s(imb, table, line.bytes, times.most_s);
     // A single batch is the mean and has no spread.
     let spread = times.spread.as_ref().filter(|spread| spread.batches > 1);
     let of = |figure: Option<f64>| shown(figure.map(us));
@@ -462,7 +501,7 @@ fn row(
         shown(overlap.map(|one| format!("{:.2}", overlap_percent(times.most_s, one)))),
         shown(line.left_out.clone()),
         match table.benchmark.class() {
-            Class::Rate => format!("{:.1}", messages_per_s(table, times.most_s)),
+            Class::Rate => format!("{:.1}", messages_per_s(imb, table, times.most_s)),
             _ => String::new(),
         },
     ]

@@ -1,6 +1,6 @@
 //! Line of a table from the reports of ranks. Pure.
 
-use crate::plan::imb::{Class, Rules, Table, WINDOW};
+use crate::plan::imb::{Class, Imb, Table};
 use crate::record::{FileTimes, GroupTimes, LineRecord, LineSpread, Overlap, RankLine};
 use numbers::spread::{Spread, percentile};
 
@@ -113,31 +113,31 @@ pub(crate) fn overlap_percent(overlapped_s: f64, overlap: Overlap) -> f64 {
 }
 
 /// Throughput by the time of the slowest rank, in megabytes per second as the rules define them; 0 if it took no time (guide 3.3).
-pub(crate) fn megabytes_per_s(table: &Table, rules: Rules, bytes: usize, slowest_s: f64) -> f64 {
+pub(crate) fn megabytes_per_s(imb: &Imb, table: &Table, bytes: usize, slowest_s: f64) -> f64 {
     if slowest_s <= 0.0 {
         return 0.0;
     }
     let counted = match table.benchmark.class() {
         // All pairs of the group together.
-        Class::Rate => (WINDOW * (table.group_size() / 2)) as f64,
+        Class::Rate => imb.window as f64 * (table.group_size() / 2) as f64,
         _ => 1.0,
     };
-    table.benchmark.messages() * counted * bytes as f64 / rules.megabyte() / slowest_s
+    table.benchmark.messages() * counted * bytes as f64 / imb.rules.megabyte() / slowest_s
 }
 
 /// Messages per second of all pairs of a group together.
-pub(crate) fn messages_per_s(table: &Table, slowest_s: f64) -> f64 {
+pub(crate) fn messages_per_s(imb: &Imb, table: &Table, slowest_s: f64) -> f64 {
     if slowest_s <= 0.0 {
         return 0.0;
     }
     let pairs = (table.group_size() / 2) as f64;
-    table.benchmark.messages() * WINDOW as f64 * pairs / slowest_s
+    table.benchmark.messages() * imb.window as f64 * pairs / slowest_s
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::imb::{Benchmark, Length};
+    use crate::plan::imb::{Benchmark, Length, Rules, tests::imb};
 
     fn told(seconds: f64) -> Option<RankLine> {
         Some(RankLine {
@@ -203,14 +203,24 @@ mod tests {
 
     #[test]
     fn throughput_is_that_of_the_guide() {
-        let of = |benchmark, rules| megabytes_per_s(&table(benchmark), rules, 1 << 20, 0.5);
+        let of = |benchmark, rules| {
+            let imb = Imb { rules, ..imb() };
+            megabytes_per_s(&imb, &table(benchmark), 1 << 20, 0.5)
+        };
         assert_eq!(of(Benchmark::PingPong, Rules::Guide), 2.0);
         assert_eq!(of(Benchmark::Sendrecv, Rules::Guide), 4.0);
         assert_eq!(of(Benchmark::Exchange, Rules::Guide), 8.0);
         assert_eq!(of(Benchmark::PingPing, Rules::Current), 2.097_152);
-        assert_eq!(messages_per_s(&table(Benchmark::Biband), 0.5), 1024.0);
+        let biband = table(Benchmark::Biband);
+        assert_eq!(messages_per_s(&imb(), &biband, 0.5), 1024.0);
+        let narrow = Imb {
+            window: 64,
+            ..imb()
+        };
+        assert_eq!(messages_per_s(&narrow, &biband, 0.5), 256.0);
+        assert_eq!(megabytes_per_s(&narrow, &biband, 1 << 20, 0.5), 256.0);
         assert_eq!(
-            megabytes_per_s(&table(Benchmark::PingPong), Rules::Guide, 1, 0.0),
+            megabytes_per_s(&imb(), &table(Benchmark::PingPong), 1, 0.0),
             0.0
         );
     }

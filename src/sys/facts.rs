@@ -29,6 +29,7 @@ pub fn collect() -> HostFacts {
         hostname: uts(|names| names.nodename()),
         identity: identity(),
         kernel: uts(|names| names.release()),
+        kernel_version: uts(|names| names.version()),
         architecture: uts(|names| names.machine()),
         cpu: cpu_model(),
         cores: usable_cores(),

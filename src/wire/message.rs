@@ -172,8 +172,8 @@ pub enum FromNode {
 pub enum RankWord {
     /// The rank has its buffers and knows the addresses of the others.
     Ready,
-    /// Times of links that the rank started.
-    Times(Vec<PairTime>),
+    /// Times of links that the rank started, each with the nanoseconds from the begin of the round to the end of its measurement.
+    Times(Vec<(PairTime, u64)>),
     /// A line of a table that the rank has measured.
     Line(Box<RankLine>),
     /// The rank has finished its part of a round.

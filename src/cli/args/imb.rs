@@ -1,9 +1,10 @@
 //! The words of `pipebench imb`: the suite's own, and those of hosts and ports.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::plan::collective::Algorithm;
-use crate::plan::imb::{Part, Rules};
+use crate::plan::imb::{Part, Rules, WINDOW};
 
 use super::choice::{RankTransport, choice};
 use super::hosts::HostWords;
@@ -30,6 +31,32 @@ pub(crate) struct ImbArguments {
     /// Example: pipebench imb --hosts n1,n2 PingPong Allreduce
     #[arg(value_name = "BENCHMARK")]
     pub benchmarks: Vec<String>,
+
+    /// Benchmarks to run before the named ones, or before all of --part
+    ///
+    /// Example: --include Uniband,Biband
+    #[arg(
+        long,
+        value_name = "BENCHMARK",
+        num_args = 1..,
+        value_delimiter = ',',
+        help_heading = "Suite",
+        hide_short_help = true
+    )]
+    pub include: Vec<String>,
+
+    /// Benchmarks to leave out
+    ///
+    /// Example: --exclude Alltoall,Alltoallv
+    #[arg(
+        long,
+        value_name = "BENCHMARK",
+        num_args = 1..,
+        value_delimiter = ',',
+        help_heading = "Suite",
+        hide_short_help = true
+    )]
+    pub exclude: Vec<String>,
 
     /// Hosts of the run.
     #[command(flatten)]
@@ -106,6 +133,19 @@ pub(crate) struct ImbArguments {
     )]
     pub msglen: Option<PathBuf>,
 
+    /// Message lengths in bytes; k and m are binary
+    ///
+    /// Example: --msgsize 0,4k,1m
+    #[arg(
+        long,
+        value_name = "LENGTHS",
+        value_delimiter = ',',
+        conflicts_with = "msglen",
+        help_heading = "Suite",
+        hide_short_help = true
+    )]
+    pub msgsize: Vec<String>,
+
     /// Lengths 0 and 2^MIN to 2^MAX
     ///
     /// Default: 0:22, and 0:24 for files. Example: --msglog 3:16
@@ -123,6 +163,18 @@ pub(crate) struct ImbArguments {
     )]
     pub iter: Option<String>,
 
+    /// Messages that Uniband and Biband send before they wait
+    ///
+    /// Example: --window-size 64
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = WINDOW,
+        help_heading = "Suite",
+        hide_short_help = true
+    )]
+    pub window_size: usize,
+
     /// Folder in which file benchmarks make their files, on each host
     ///
     /// The files are in a folder of their run, which is removed at the end. With ranks on several hosts DIR must be on
@@ -135,7 +187,7 @@ pub(crate) struct ImbArguments {
     )]
     pub io_path: PathBuf,
 
-    /// Seconds that a rank computes during a transfer of a file (S_IWrite_indv and the like)
+    /// Seconds that a rank computes during a transfer of a file (S_IWrite_Indv and the like)
     ///
     /// Default: 0.1, with --rules current 0.01. Example: --cpu-time 0.02
     #[arg(long, value_name = "S", help_heading = "Suite", hide_short_help = true)]
@@ -186,23 +238,232 @@ pub(crate) struct ImbArguments {
     pub results: Measurement,
 }
 
-/// The suite's own options, with one dash.
-const WITH_ONE_DASH: [&str; 11] = [
-    "-help", "-npmin", "-multi", "-map", "-input", "-msglen", "-msglog", "-iter", "-time", "-mem",
-    "-check",
+/// Options that the suite has, too, as it spells them after one dash.
+const WITH_ONE_DASH: [&str; 15] = [
+    "help",
+    "npmin",
+    "multi",
+    "map",
+    "input",
+    "include",
+    "exclude",
+    "msglen",
+    "msgsize",
+    "msglog",
+    "iter",
+    "window_size",
+    "time",
+    "mem",
+    "check",
 ];
 
-/// Gives options of `imb` a second dash, where they have the suite's one.
-pub(crate) fn spelled(words: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
-    let mut words: Vec<std::ffi::OsString> = words.collect();
-    if words.get(1).is_some_and(|word| word == "imb") {
-        for word in words.iter_mut().skip(2) {
-            if WITH_ONE_DASH.iter().any(|own| *word == *own) {
-                let mut longer = std::ffi::OsString::from("-");
-                longer.push(&word);
-                *word = longer;
-            }
+/// Other flags of the suite: the values that say what pipebench does in any case, by the rules of the guide and by those of today, and what to do
+/// about others.
+const FLAGS: [(&str, &[&str], &[&str], &str); 16] = [
+    (
+        "iter_policy",
+        &[],
+        &["dynamic"],
+        "--rules current is dynamic, and --iter sets limits",
+    ),
+    (
+        "thread_level",
+        &["single"],
+        &["single"],
+        "every rank has one thread",
+    ),
+    (
+        "root_shift",
+        &["on"],
+        &["off"],
+        "the root moves with --rules guide, and stays with --rules current",
+    ),
+    (
+        "sync",
+        &["off"],
+        &["on"],
+        "a barrier follows each call with --rules current, and none with --rules guide",
+    ),
+    (
+        "imb_barrier",
+        &["on", "off"],
+        &["on", "off"],
+        "pipebench has one barrier: leave it out",
+    ),
+    (
+        "data_type",
+        &["byte", "char"],
+        &["byte", "char"],
+        "messages are bytes",
+    ),
+    (
+        "red_data_type",
+        &["float"],
+        &["float"],
+        "sums are of 32-bit floats",
+    ),
+    (
+        "contig_type",
+        &["base"],
+        &["base"],
+        "messages are contiguous",
+    ),
+    (
+        "zero_size",
+        &["on"],
+        &["on"],
+        "--msgsize names lengths without 0",
+    ),
+    ("warm_up", &["on"], &["on"], "every table has a warm-up"),
+    ("msg_pause", &["off"], &["off"], "lengths follow at once"),
+    (
+        "aggregate_mode",
+        &["multi"],
+        &["multi"],
+        "each mode has a table",
+    ),
+    (
+        "mem_alloc_type",
+        &["cpu"],
+        &["cpu"],
+        "messages use the main memory of hosts",
+    ),
+    (
+        "off_cache",
+        &[],
+        &[],
+        "messages use the same buffers again: leave it out",
+    ),
+    ("list", &[], &[], "see 'pipebench help imb'"),
+    (
+        "ppn",
+        &[],
+        &[],
+        "the number of ranks on a node is --ranks-per-node R",
+    ),
+];
+
+/// Words as clap reads them: options of the suite get a second dash, and flags that change nothing are left out. The error says which flag has no
+/// meaning here: after one dash clap reads only its first letter, which can be another option's.
+pub(crate) fn spelled(words: impl Iterator<Item = OsString>) -> Result<Vec<OsString>, String> {
+    let words: Vec<OsString> = words.collect();
+    if words.get(1).is_none_or(|word| word != "imb") {
+        return Ok(words);
+    }
+    let of_today = |pair: &[OsString]| pair[0] == "--rules" && pair[1] == "current";
+    let is_today =
+        words.contains(&OsString::from("--rules=current")) || words.windows(2).any(of_today);
+    let mut rest = words.into_iter().peekable();
+    let mut kept = Vec::new();
+    while let Some(word) = rest.next() {
+        let text = word.to_string_lossy().into_owned();
+        let Some(name) = flag(&text) else {
+            kept.push(word);
+            continue;
+        };
+        if WITH_ONE_DASH.contains(&name) {
+            kept.push(format!("--{}", name.replace('_', "-")).into());
+            continue;
+        }
+        let known = FLAGS.iter().find(|(known, ..)| *known == name);
+        let Some((_, guide, today, hint)) = known else {
+            return Err(format!(
+                "{text}: imb has no such option (see 'pipebench help imb'; a key is -i FILE)"
+            ));
+        };
+        let same = if is_today { today } else { guide };
+        let value = rest.next_if(|next| flag(&next.to_string_lossy()).is_none());
+        let value = value.map_or_else(String::new, |value| value.to_string_lossy().to_lowercase());
+        let meant = match value.as_str() {
+            "1" | "enable" | "yes" => "on",
+            "0" | "disable" | "no" => "off",
+            other => other,
+        };
+        if !same.contains(&meant) {
+            let shown = format!("{text} {value}");
+            return Err(format!("{}: imb cannot do this ({hint})", shown.trim_end()));
         }
     }
-    words
+    Ok(kept)
+}
+
+/// Name of a long flag after one dash: `iter` of `-iter`. Shorter words are options of one letter.
+fn flag(word: &str) -> Option<&str> {
+    let name = word.strip_prefix('-')?;
+    let is_word = |name: &str| {
+        name.bytes()
+            .all(|one| one.is_ascii_lowercase() || one == b'_')
+    };
+    (name.len() > 2 && is_word(name)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &str) -> Result<String, String> {
+        let words = words.split(' ').map(OsString::from);
+        let read = spelled(words)?;
+        let read: Vec<String> = read
+            .iter()
+            .map(|word| word.to_string_lossy().into())
+            .collect();
+        Ok(read.join(" "))
+    }
+
+    #[test]
+    fn options_of_the_suite_have_one_dash_or_two() {
+        let words = "pipebench imb -x n1 -i key -include A,B -window_size 64 --exclude C -np 4";
+        let long = "pipebench imb -x n1 -i key --include A,B --window-size 64 --exclude C -np 4";
+        assert_eq!(read(words).as_deref(), Ok(long));
+        let others = "pipebench linktest -iter_policy off";
+        assert_eq!(read(others).as_deref(), Ok(others));
+    }
+
+    /// Symptom: `-include PingPong` was `-i nclude`, an SSH key, and `-iter_policy` was `-i ter_policy`.
+    #[test]
+    fn a_flag_of_todays_suite_is_never_a_key() {
+        for words in [
+            "-sync off -root_shift 1 -thread_level single Bcast",
+            "--rules current -sync yes -iter_policy dynamic -imb_barrier on Bcast",
+            "--rules=current -zero_size on -root_shift disable Bcast",
+        ] {
+            let read = read(&format!("pipebench imb {words}")).unwrap();
+            let bare = read
+                .replace(" --rules current", "")
+                .replace(" --rules=current", "");
+            assert_eq!(bare, "pipebench imb Bcast");
+        }
+        for (words, error) in [
+            (
+                "-iter_policy dynamic",
+                "-iter_policy dynamic: imb cannot do this (--rules current is dynamic, and --iter sets limits)",
+            ),
+            (
+                "-off_cache -1",
+                "-off_cache -1: imb cannot do this (messages use the same buffers again: leave it out)",
+            ),
+            (
+                "-data_type double",
+                "-data_type double: imb cannot do this (messages are bytes)",
+            ),
+            (
+                "-list",
+                "-list: imb cannot do this (see 'pipebench help imb')",
+            ),
+            (
+                "-zero_size off --rules current",
+                "-zero_size off: imb cannot do this (--msgsize names lengths without 0)",
+            ),
+            (
+                "-includ PingPong",
+                "-includ: imb has no such option (see 'pipebench help imb'; a key is -i FILE)",
+            ),
+        ] {
+            assert_eq!(
+                read(&format!("pipebench imb {words}")),
+                Err(error.to_owned())
+            );
+        }
+    }
 }

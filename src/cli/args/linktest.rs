@@ -282,16 +282,51 @@ pub(crate) enum FileCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
 
-        /// Write every link of every set as a table; - is standard output
+        /// Write every link of every set as a table to OUT, or to standard output
         ///
         /// Example: --csv links.csv
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, value_name = "OUT", num_args = 0..=1, default_missing_value = "-")]
         csv: Option<PathBuf>,
 
-        /// Write the whole contents; - is standard output
+        /// Write the whole contents to OUT, or to standard output
         ///
         /// Example: --json links.json
-        #[arg(long, value_name = "FILE")]
+        #[arg(
+            long,
+            value_name = "OUT",
+            num_args = 0..=1,
+            default_missing_value = "-"
+        )]
         json: Option<PathBuf>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(subcommand)]
+        command: FileCommand,
+    }
+
+    /// Symptom: `export FILE --json` ended with code 2, since an option wanted a value.
+    #[test]
+    fn an_export_without_a_name_goes_to_standard_output() {
+        let read = |words: &str| {
+            let words = Words::try_parse_from(words.split(' ')).unwrap();
+            let FileCommand::Export { csv, json, .. } = words.command else {
+                panic!("another command");
+            };
+            let shown = |path: Option<PathBuf>| path.map(|path| path.display().to_string());
+            (shown(csv), shown(json))
+        };
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(read("linktest export a.sion --json"), (None, text("-")));
+        assert_eq!(read("linktest export a.sion --csv"), (text("-"), None));
+        let both = "linktest export a.sion --csv --json b.json";
+        assert_eq!(read(both), (text("-"), text("b.json")));
+    }
 }

@@ -17,7 +17,11 @@ pub(super) fn run(command: &FileCommand) -> Result<u8, u8> {
         FileCommand::Show { file } => Ok(tell(&file::text(&read(file)?))),
         FileCommand::Export { file, csv, json } => {
             if csv.is_none() && json.is_none() {
-                let text = "export: give --csv FILE or --json FILE (- is standard output)";
+                let text = "export: give --csv or --json";
+                return Err(refuse(&text));
+            }
+            if csv == json && csv.as_deref() == Some(Path::new("-")) {
+                let text = "export: --csv and --json both go to standard output (name a file for one of them)";
                 return Err(refuse(&text));
             }
             Ok(export(&read(file)?, csv.as_deref(), json.as_deref()))

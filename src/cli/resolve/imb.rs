@@ -1,21 +1,19 @@
 //! Turns the arguments of `pipebench imb` into a request.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::plan::imb::{Asked, Benchmark, Imb, MOST_LOG, Multi, Rules, usual};
+use crate::plan::imb::{Asked, Imb, MOST_LOG, MOST_WINDOW, Multi, Rules, WINDOW};
 use crate::plan::job::RANKS;
 use crate::plan::ranks::Ranks;
 use crate::plan::{Transport, Work};
 
+use super::benchmarks::{benchmarks, length, lengths_of};
 use super::error::{UsageError, refuse};
 use super::spec::{Outline, RunSpec, Shared};
 use super::values::Options;
 use crate::cli::args::imb::ImbArguments;
 use crate::cli::args::{Choice, RankTransport};
-use crate::cli::mistakes::like;
 
-/// Most lengths in a file.
-const MOST_LENGTHS: usize = 10_000;
 /// Most repetitions that can be requested.
 const MOST_REPETITIONS: usize = 1_000_000_000;
 
@@ -113,6 +111,12 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     if words.time.is_some() && rules == Rules::Guide {
         return refuse("--time: the guide's rules have no time limit (use --rules current)");
     }
+    if !(1..=MOST_WINDOW).contains(&words.window_size) {
+        return refuse(format!(
+            "--window-size {}: from 1 to {MOST_WINDOW}",
+            words.window_size
+        ));
+    }
     if words.npmin == Some(0) {
         return refuse("--npmin 0: at least 1");
     }
@@ -143,102 +147,25 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
             Some(other) => return refuse(format!("--multi {other}: 0 or 1")),
         },
         map: map.transpose()?,
-        lengths: words.msglen.as_deref().map(lengths_of).transpose()?,
+        lengths: match (&words.msglen, &words.msgsize[..]) {
+            (Some(path), _) => Some(lengths_of(path)?),
+            (None, []) => None,
+            (None, own) => {
+                let own = own.iter().map(|text| length("--msgsize", text));
+                Some(own.collect::<Result<_, _>>()?)
+            }
+        },
         logs: words.msglog.as_deref().map(logs).transpose()?,
         counts,
         path: words.io_path.clone(),
         computes_s: words.cpu_time,
+        window: words.window_size,
         seconds,
         algorithm,
         check: words.check,
         memory: usize::try_from(numbers::whole(words.mem * f64::from(1 << 30)))
             .unwrap_or(usize::MAX),
     })
-}
-
-/// Benchmarks named on the command line and in a file, or the usual ones of the rules if none are named.
-fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, UsageError> {
-    let mut names: Vec<(String, String)> = Vec::new();
-    for name in words.benchmarks.iter().flat_map(|word| word.split(',')) {
-        names.push((String::new(), name.to_owned()));
-    }
-    if let Some(path) = &words.input {
-        for (number, line) in lines_of("--input", path)? {
-            names.push((format!("{}:{number}: ", path.display()), line));
-        }
-        if names.is_empty() {
-            return refuse(format!(
-                "--input {}: the file contains no benchmark",
-                path.display()
-            ));
-        }
-    }
-    let part = words.part;
-    if names.is_empty() {
-        return Ok(usual(part, rules));
-    }
-    let mut found = Vec::new();
-    for (place, name) in names {
-        let bare = name
-            .get(..6)
-            .filter(|start| start.eq_ignore_ascii_case("multi-"));
-        let Some(benchmark) = Benchmark::named(if bare.is_some() { &name[6..] } else { &name })
-        else {
-            if name.to_lowercase().starts_with("imb-") {
-                return refuse(format!(
-                    "{place}{name:?} is a program of the suite: leave out its name"
-                ));
-            }
-            return refuse(format!(
-                "{place}{name:?} is not a benchmark (see 'pipebench imb --help'){}",
-                like(&name, Benchmark::all().map(Benchmark::name))
-            ));
-        };
-        if !found.contains(&benchmark) {
-            found.push(benchmark);
-        }
-    }
-    Ok(found)
-}
-
-/// Lines of a file with their numbers, without comments and empty lines.
-fn lines_of(flag: &str, path: &Path) -> Result<Vec<(usize, String)>, UsageError> {
-    let text = crate::store::runs::read(path).map_err(|error| UsageError::of(flag, error))?;
-    let bare = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
-    let lines = text.lines().enumerate();
-    Ok(lines
-        .map(|(number, line)| (number + 1, bare(line)))
-        .filter(|(_, line)| !line.is_empty())
-        .collect())
-}
-
-fn lengths_of(path: &Path) -> Result<Vec<usize>, UsageError> {
-    let lines = lines_of("--msglen", path)?;
-    let path = path.display();
-    let mut lengths = Vec::new();
-    for (number, line) in lines {
-        let (digits, unit) = match line.chars().last() {
-            Some('k' | 'K') => (&line[..line.len() - 1], 1 << 10),
-            Some('m' | 'M') => (&line[..line.len() - 1], 1 << 20),
-            _ => (&line[..], 1),
-        };
-        let bytes = digits.parse::<usize>().ok();
-        match bytes.and_then(|bytes| bytes.checked_mul(unit)) {
-            Some(bytes) if bytes <= 1 << MOST_LOG => lengths.push(bytes),
-            _ => {
-                return refuse(format!(
-                    "{path}:{number}: {line:?} is not a length (from 0 to 1 GiB)"
-                ));
-            }
-        }
-    }
-    match lengths.len() {
-        0 => refuse(format!("--msglen {path}: the file contains no length")),
-        some if some > MOST_LENGTHS => {
-            refuse(format!("--msglen {path}: more than {MOST_LENGTHS} lengths"))
-        }
-        _ => Ok(lengths),
-    }
 }
 
 fn map_of(text: &str, ranks: usize) -> Result<(usize, usize), UsageError> {
@@ -296,14 +223,22 @@ fn options(words: &ImbArguments, ranks: usize) -> Options {
     all.set("ranks", ranks);
     all.set("transport", words.transport.word());
     all.set("rules", words.rules.word());
-    all.set("part", words.part.word());
+    let by_name = !words.benchmarks.is_empty() || words.input.is_some();
+    all.given("part", (!by_name).then(|| words.part.word()));
+    let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
+    all.given("include", list(&words.include));
+    all.given("exclude", list(&words.exclude));
     all.given("npmin", words.npmin);
     all.given("multi", words.multi);
     all.given("map", words.map.as_ref());
     all.given("msglen", path(&words.msglen));
-    let logs = words.msglog.as_ref().filter(|_| words.msglen.is_none());
+    all.given("msgsize", list(&words.msgsize));
+    let has_list = words.msglen.is_some() || !words.msgsize.is_empty();
+    let logs = words.msglog.as_ref().filter(|_| !has_list);
     all.given("msglog", logs);
     all.given("iter", words.iter.as_ref());
+    let window = Some(words.window_size).filter(|window| *window != WINDOW);
+    all.given("window-size", window);
     all.set("io-path", words.io_path.display());
     all.given("cpu-time", words.cpu_time);
     all.given("time", (words.rules == Rules::Current).then_some(seconds));
@@ -317,7 +252,7 @@ fn options(words: &ImbArguments, ranks: usize) -> Options {
 mod tests {
     use super::*;
     use crate::plan::collective::Algorithm;
-    use crate::plan::imb::Part;
+    use crate::plan::imb::{Benchmark, Part};
     use clap::Parser;
 
     #[derive(Parser)]
@@ -364,6 +299,41 @@ mod tests {
         );
         assert_eq!((imb.benchmarks.len(), imb.computes_s()), (37, 0.5));
         assert_eq!(imb.ranks.transport, Transport::Shm);
+        let imb = understood("--msgsize 0,4k,1M --window-size 64 Uniband").unwrap();
+        assert_eq!(imb.lengths, Some(vec![0, 4096, 1 << 20]));
+        assert_eq!(imb.window, 64);
+    }
+
+    #[test]
+    fn included_benchmarks_come_first_and_excluded_ones_not_at_all() {
+        let names = |words: &str| -> Vec<&str> {
+            let imb = understood(words).unwrap();
+            imb.benchmarks.iter().map(|one| one.name()).collect()
+        };
+        let all = names("--include uniband biband --exclude Alltoall,alltoallv --rules current");
+        assert_eq!(all[..3], ["Uniband", "Biband", "PingPong"]);
+        assert_eq!(all.len(), 2 + 18 - 2);
+        assert_eq!(
+            names("PingPong Barrier --include Biband --exclude PingPong"),
+            ["Biband", "Barrier"]
+        );
+        let today = names("--part ext --rules current");
+        assert_eq!(today[1..3], ["Unidir_Get", "Unidir_Put"]);
+        assert_eq!(names("--part ext")[1..3], ["Unidir_Put", "Unidir_Get"]);
+        assert_eq!(names("p_iwrite_priv"), ["P_IWrite_Priv"]);
+    }
+
+    /// Symptom: the part was among the options of a run that named its benchmarks.
+    #[test]
+    fn the_part_is_an_option_of_runs_without_names() {
+        let shown = |words: &str| {
+            let all = ["imb", "--hosts", "local:4"].into_iter();
+            let words = Words::try_parse_from(all.chain(words.split_whitespace())).unwrap();
+            parse(&words.imb).unwrap().options
+        };
+        let has_part = |words| shown(words).iter().any(|(name, _)| name == "part");
+        assert!(has_part("--part io") && has_part("--include Biband"));
+        assert!(!has_part("P_Write_Indv"));
     }
 
     #[test]
@@ -405,6 +375,38 @@ mod tests {
             (
                 "IMB-MPI1 PingPong",
                 "\"IMB-MPI1\" is a program of the suite: leave out its name",
+            ),
+            (
+                "IMB-IO",
+                "\"IMB-IO\" is a program of the suite: write --part io",
+            ),
+            (
+                "Ireduce_scatter_pure",
+                "\"Ireduce_scatter_pure\" is a benchmark of IMB-NBC, which pipebench lacks",
+            ),
+            (
+                "AllReduceMT",
+                "\"AllReduceMT\" is a benchmark of IMB-MT, which pipebench lacks",
+            ),
+            (
+                "Bcast --include Truly_passive_put",
+                "\"Truly_passive_put\" is a benchmark of IMB-RMA, which pipebench lacks",
+            ),
+            (
+                "Stencil2D",
+                "\"Stencil2D\" is a benchmark of IMB-P2P, which pipebench lacks",
+            ),
+            (
+                "PingPongAnySource",
+                "\"PingPongAnySource\" is PingPong here, whose ranks receive from their partner",
+            ),
+            ("osu_mbw_mr", "\"osu_mbw_mr\" is Uniband here"),
+            ("osu_allreduce", "\"osu_allreduce\" is Allreduce here"),
+            ("Bcast --exclude bcast", "--exclude leaves no benchmark"),
+            ("--window-size 0", "--window-size 0: from 1 to 4096"),
+            (
+                "--msgsize 4,x",
+                "--msgsize: \"x\" is not a length (from 0 to 1 GiB)",
             ),
             ("--map 2x3", "--map 2x3: 6 places for 4 ranks"),
             ("--map 4", "--map \"4\": write PxQ"),

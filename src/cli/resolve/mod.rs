@@ -1,6 +1,7 @@
 //! Turns arguments into a plan, and refuses arguments that do not go together.
 
 mod acceptance;
+mod benchmarks;
 mod checks;
 mod criteria;
 mod engine;

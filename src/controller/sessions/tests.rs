@@ -64,7 +64,7 @@ fn times(count: usize) -> FromNode {
         spread: None,
         efforts: Default::default(),
     };
-    let word = RankWord::Times(vec![time; count]);
+    let word = RankWord::Times(vec![(time, 1); count]);
     FromNode::Rank { rank: 0, word }
 }
 

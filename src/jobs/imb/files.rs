@@ -467,7 +467,7 @@ mod tests {
     #[test]
     fn a_place_that_two_ranks_had_is_found_where_they_only_read() {
         let folder = tempfile::tempdir().unwrap();
-        let name = |one: &FileBenchmark| one.name() == "P_Read_shared";
+        let name = |one: &FileBenchmark| one.name() == "P_Read_Shared";
         let benchmark = FileBenchmark::all().find(name).unwrap();
         for lost in [false, true] {
             let told = as_ranks_over(Over::Unix, 2, |world| {
@@ -502,9 +502,9 @@ mod tests {
         let folder = Path::new("/x");
         let one = |name: &str| FileBenchmark::all().find(|one| one.name() == name);
         let of = |benchmark, group| Place::of(folder, benchmark, group, 3, 0).file;
-        assert_eq!(of(one("P_Write_indv"), None), Path::new("/x/IMB_out"));
+        assert_eq!(of(one("P_Write_Indv"), None), Path::new("/x/IMB_out"));
         assert_eq!(
-            of(one("P_Write_priv"), Some(1)),
+            of(one("P_Write_Priv"), Some(1)),
             Path::new("/x/IMB_out_g1_3")
         );
         assert_eq!(of(None, Some(0)), Path::new("/x/IMB_out_g0"));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::plan::collective::Algorithm;
-use crate::plan::imb::{Benchmark, WINDOW, lot};
+use crate::plan::imb::{Benchmark, lot};
 use crate::ranks::{From, Group, ITEM_BYTES, RankError, World, ranges, split};
 use crate::sys::arena::Buffer;
 
@@ -19,6 +19,8 @@ pub(super) struct Messages {
     group: Group,
     algorithm: Option<Algorithm>,
     bytes: usize,
+    /// Messages in a window of Uniband and Biband.
+    window: usize,
     out: Buffer,
     into: Buffer,
     /// Block of each place: one message length, or its part of one vector.
@@ -34,13 +36,13 @@ impl Messages {
         benchmark: Benchmark,
         group: Group,
         algorithm: Option<Algorithm>,
-        bytes: usize,
+        (bytes, window): (usize, usize),
         rotates: bool,
     ) -> Self {
         let size = group.size();
         let (out, into) = match benchmark {
             Benchmark::Exchange => (2 * bytes, 2 * bytes),
-            Benchmark::Biband => (bytes, lot(bytes) * bytes),
+            Benchmark::Biband => (bytes, lot(window, bytes) * bytes),
             Benchmark::Allgather | Benchmark::Allgatherv => (bytes, size * bytes),
             Benchmark::Gather | Benchmark::Gatherv => (bytes, size * bytes),
             Benchmark::Scatter | Benchmark::Scatterv => (size * bytes, bytes),
@@ -52,6 +54,7 @@ impl Messages {
             benchmark,
             algorithm,
             bytes,
+            window,
             out: world.buffer(out),
             into: world.buffer(into),
             blocks: match benchmark {
@@ -172,13 +175,13 @@ impl Messages {
         let mut receipt = [0; 1];
         if sends {
             let mut exchange = world.exchange();
-            for _ in 0..WINDOW {
+            for _ in 0..self.window {
                 exchange.start_send(other, MESSAGE, &self.out);
             }
             exchange.wait_all()?;
             world.receive(From::Rank(other), RECEIPT, &mut receipt)?;
         } else {
-            for _ in 0..WINDOW {
+            for _ in 0..self.window {
                 world.receive(From::Rank(other), MESSAGE, &mut self.into)?;
             }
             world.send(other, RECEIPT, &receipt)?;
@@ -188,15 +191,16 @@ impl Messages {
 
     fn both_ways(&mut self, world: &mut World) -> Result<(), RankError> {
         let (other, begins) = self.opposite();
-        let lot = lot(self.bytes);
-        for _ in 0..WINDOW / lot {
+        let most = lot(self.window, self.bytes);
+        for done in (0..self.window).step_by(most) {
+            let lot = most.min(self.window - done);
             let mut exchange = world.exchange();
             if self.bytes == 0 {
                 for _ in 0..lot {
                     exchange.start_receive(From::Rank(other), MESSAGE, &mut []);
                 }
             }
-            for into in self.into.chunks_mut(self.bytes.max(1)) {
+            for into in self.into.chunks_mut(self.bytes.max(1)).take(lot) {
                 exchange.start_receive(From::Rank(other), MESSAGE, into);
             }
             for _ in 0..lot {

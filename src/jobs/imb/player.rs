@@ -139,7 +139,7 @@ impl Player {
             Part::Mpi1 => {
                 let algorithm = self.imb.algorithm_for(table, length.bytes);
                 let rotates = self.imb.rules == Rules::Guide;
-                let (group, bytes) = (group.clone(), length.bytes);
+                let (group, bytes) = (group.clone(), (length.bytes, self.imb.window));
                 let messages = Messages::new(world, benchmark, group, algorithm, bytes, rotates);
                 Act::Messages(messages)
             }

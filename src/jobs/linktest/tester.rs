@@ -1,5 +1,7 @@
 //! A rank's part in a round.
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
 use crate::jobs::timing::Times;
@@ -7,8 +9,8 @@ use crate::plan::job::Round;
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::ranks::{From, RankError, World};
 use crate::record::{Effort, PairTime, TimeSpread, TroubleKind};
-use crate::sys::clock;
 use crate::sys::usage::RunDelay;
+use crate::sys::{affinity, clock};
 
 use super::buffers::{Buffers, Contents};
 use super::kernel::{self, Dose, Partner};
@@ -62,6 +64,8 @@ pub(crate) struct Tester {
     contents: Contents,
     times: Times,
     delay: RunDelay,
+    /// Number of measurements after which the rank was on each processor.
+    stays: BTreeMap<usize, u64>,
 }
 
 impl Tester {
@@ -83,15 +87,23 @@ impl Tester {
             contents,
             times: Times::default(),
             delay: RunDelay::own(),
+            stays: BTreeMap::new(),
         }
     }
 
-    /// Does this rank's part in a round. From time to time, and outside of the timed parts, its measurements go to `tell`.
+    /// Processor on which most of the measurements ended. A rank that is not pinned moves: where it waits for a round says nothing.
+    pub(crate) fn processor(&self) -> usize {
+        let most = self.stays.iter().max_by_key(|(_, count)| **count);
+        most.map_or_else(affinity::current, |(processor, _)| *processor)
+    }
+
+    /// Does this rank's part in a round. From time to time, and outside of the timed parts, its measurements go to `tell`, each with the nanoseconds
+    /// since the round began.
     pub(crate) fn measure(
         &mut self,
         world: &mut World,
         round: &Round,
-        mut tell: impl FnMut(Vec<PairTime>),
+        mut tell: impl FnMut(Vec<(PairTime, u64)>),
     ) -> Result<(), TesterError> {
         let kernel = match round {
             Round::Whole { .. } => self.linktest.kernel,
@@ -100,7 +112,8 @@ impl Tester {
         };
         let both = matches!(round, Round::Whole { .. });
         let mut untold = Vec::new();
-        let mut told_ns = clock::monotonic_ns();
+        let began_ns = clock::monotonic_ns();
+        let mut told_ns = began_ns;
         for (step, pairs) in steps(&self.linktest, round).into_iter().enumerate() {
             let own = world.rank();
             let pair = pairs.iter().find(|pair| pair.0 == own || pair.1 == own);
@@ -122,7 +135,9 @@ impl Tester {
                     _ => (*second, *first),
                 };
                 let place = (step, turn);
-                untold.extend(self.one(world, kernel, place, (from, to))?);
+                let time = self.one(world, kernel, place, (from, to))?;
+                *self.stays.entry(affinity::current()).or_default() += 1;
+                untold.extend(time.map(|time| (time, clock::monotonic_ns() - began_ns)));
             }
             let now_ns = clock::monotonic_ns();
             if now_ns - told_ns >= TELL_NS && !untold.is_empty() {

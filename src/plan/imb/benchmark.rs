@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Rules;
 use super::files::{FileBenchmark, Who};
-use super::{Rules, lot};
 use crate::plan::collective::{Algorithm, Collective};
 
 /// A benchmark of the suite.
@@ -85,11 +85,11 @@ impl Part {
     pub const NAMES: [(&'static str, Self); 3] =
         [("mpi1", Self::Mpi1), ("ext", Self::Ext), ("io", Self::Io)];
 
-    /// Name in the guide.
+    /// Name in the title of the suite's output.
     pub fn title(self) -> &'static str {
         match self {
             Self::Mpi1 => "MPI-1",
-            Self::Ext => "MPI-2 EXT",
+            Self::Ext => "MPI-2",
             Self::Io => "MPI-IO",
         }
     }
@@ -158,8 +158,8 @@ const BENCHMARKS: [(&str, Benchmark); 27] = [
     ("Window", Benchmark::Window),
     ("Unidir_Put", Benchmark::UnidirPut),
     ("Unidir_Get", Benchmark::UnidirGet),
-    ("Bidir_Put", Benchmark::BidirPut),
     ("Bidir_Get", Benchmark::BidirGet),
+    ("Bidir_Put", Benchmark::BidirPut),
     ("Accumulate", Benchmark::Accumulate),
     ("Open_Close", Benchmark::OpenClose),
 ];
@@ -189,12 +189,47 @@ const OF_TODAY: [Benchmark; 18] = [
     Benchmark::Barrier,
 ];
 
-/// Default benchmarks of a part.
+/// Benchmarks of windows, in the order of today's suite.
+const WINDOWS_OF_TODAY: [Benchmark; 6] = [
+    Benchmark::Window,
+    Benchmark::UnidirGet,
+    Benchmark::UnidirPut,
+    Benchmark::BidirGet,
+    Benchmark::BidirPut,
+    Benchmark::Accumulate,
+];
+
+/// Beginning and end of the names of file benchmarks, in the order of today's suite: all that write come before all that read.
+const FILES_OF_TODAY: [(&str, &str); 9] = [
+    ("S", "Indv"),
+    ("S", "Expl"),
+    ("P", "Indv"),
+    ("P", "Shared"),
+    ("P", "Priv"),
+    ("P", "Expl"),
+    ("C", "Indv"),
+    ("C", "Shared"),
+    ("C", "Expl"),
+];
+
+/// Default benchmarks of a part, in the order of the rules.
 pub fn usual(part: Part, rules: Rules) -> Vec<Benchmark> {
     match (part, rules) {
         (Part::Mpi1, Rules::Guide) => Benchmark::all().take(OF_THE_GUIDE).collect(),
         (Part::Mpi1, Rules::Current) => OF_TODAY.to_vec(),
-        (Part::Ext | Part::Io, _) => Benchmark::all()
+        (Part::Ext, Rules::Current) => WINDOWS_OF_TODAY.to_vec(),
+        (Part::Io, Rules::Current) => {
+            let mut all = Vec::new();
+            for way in ["Write", "Read"] {
+                for (who, pointer) in FILES_OF_TODAY {
+                    all.extend(Benchmark::named(&format!("{who}_{way}_{pointer}")));
+                    all.extend(Benchmark::named(&format!("{who}_I{way}_{pointer}")));
+                }
+            }
+            all.push(Benchmark::OpenClose);
+            all
+        }
+        (Part::Ext | Part::Io, Rules::Guide) => Benchmark::all()
             .filter(|benchmark| benchmark.part() == part)
             .collect(),
     }
@@ -343,8 +378,8 @@ impl Benchmark {
     }
 
     /// Bytes that a rank in a group of `ranks` needs for messages of length `bytes`. For windows, `places` is the number of places for transfers in
-    /// the window and in the buffer.
-    pub fn memory(self, ranks: usize, bytes: usize, places: (usize, usize)) -> usize {
+    /// the window and in the buffer. For Biband, `lot` messages arrive at a time.
+    pub fn memory(self, ranks: usize, bytes: usize, places: (usize, usize), lot: usize) -> usize {
         let parts = match self {
             Self::Exchange => 4,
             Self::Allgather | Self::Allgatherv | Self::Gather | Self::Gatherv => 1 + ranks,
@@ -352,7 +387,7 @@ impl Benchmark {
             Self::Alltoall | Self::Alltoallv => 2 * ranks,
             Self::ReduceScatterBlock => 1 + 2 * ranks,
             Self::Uniband => 2,
-            Self::Biband => 1 + lot(bytes),
+            Self::Biband => 1 + lot,
             _ if self.part() == Part::Ext => places.0 + places.1,
             Self::OpenClose => 0,
             // One rank collects the pieces of all.

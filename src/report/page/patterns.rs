@@ -132,7 +132,7 @@ fn of_benchmark(runs: &[Option<(&Imb, &ImbRecord)>], benchmark: Benchmark) -> Ma
     let times = curves(&|_, _, _, seconds| seconds * 1e6);
     let has_rate = imb::has_rate(benchmark);
     let rates = curves(&|imb, table, bytes, seconds| {
-        megabytes_per_s(&table.table, imb.rules, bytes, seconds)
+        megabytes_per_s(imb, &table.table, bytes, seconds)
     });
     html! {
         h3 { (benchmark.name()) }

@@ -200,7 +200,7 @@ fn what_was_changed_on_the_way_is_found() {
             Benchmark::Allgather,
             group,
             Some(Algorithm::Ring),
-            64,
+            (64, 1),
             true,
         );
         messages.repeat(world, 0).unwrap();
