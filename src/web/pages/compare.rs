@@ -69,3 +69,42 @@ fn beside(app: &App, both: &Comparison) -> Markup {
         @if both.rows.len() > MOST_ROWS { p .note { (both.rows.len() - MOST_ROWS) " more rows: pipebench compare prints them." } }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::json;
+    use crate::web::app::tests::app;
+
+    /// Symptom: among two hundred rows no colour showed what had become worse, and no row how much all of it was.
+    #[test]
+    fn rows_that_became_worse_are_red_and_all_rows_have_a_total() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = app(folder.path());
+        let record = include_str!("../../../tests/golden/acceptance/record.json");
+        let before = json::read(record).unwrap();
+        let record = include_str!("../../../tests/golden/slow-receiver/record.json");
+        let now = json::read(record).unwrap();
+        let page = |now| {
+            let both = Comparison::of(&before, now);
+            compare(&app, &Asker::default(), &[], [""; 2], Some(&both)).into_string()
+        };
+        let worse = page(&now);
+        let (_, rows) = worse
+            .split_once("<tbody><tr class=\"total\"><td>sum of ")
+            .unwrap();
+        let rows: Vec<&str> = rows.split("</tr>").collect();
+        assert!(
+            rows[0].starts_with("8 rows</td>") && rows[0].contains(" %</td>"),
+            "{worse}"
+        );
+        assert!(rows[1].contains("<td>n3 receive</td>"), "{worse}");
+        assert!(rows[1].contains("data-word=\"FAIL\">-"), "{worse}");
+        assert!(worse.contains("Red: worse by more than 5 %."), "{worse}");
+        let same = page(&before);
+        assert!(
+            !same.contains("data-word=\"FAIL\">") && !same.contains("Red: "),
+            "{same}"
+        );
+    }
+}
