@@ -39,7 +39,7 @@ fn a_run_is_started_watched_cancelled_read_and_compared_in_a_browser() {
         "[limits]",
         "[allow]\nprofiles = [\"quick\", \"linktest\", \"imb\"]\n[limits]",
     );
-    let kinds = "[groups.here]\nlinktest = [\"--no-pin\"]\nimb = [\"PingPong\", \"--msglog=4:8\"]";
+    let kinds = "[groups.here]\nlinktest = [\"--no-pin\", \"-s64K\"]\nimb = [\"PingPong\", \"--msglog=4:8\"]";
     let text = text.replace("[groups.here]", kinds);
     let long = "[groups.\"a group whose name is far longer than a phone is wide\"]\nhosts = \"local:2\"\nfabric = \"here\"\n";
     let site = Site::new(&(text + long));

@@ -28,9 +28,10 @@ pub(crate) fn compare(
             select #(name) name=(name) {
                 @for run in runs {
                     option value=(run.name) selected[run.name == chosen] {
+                        // A phone shows the first words alone.
+                        @if let Some(at) = run.when_ms() { (show_utc(at)) " UTC, " }
                         (run.title)
                         @if let Some(word) = run.verdict { ", " (word) }
-                        @if let Some(at) = run.when_ms() { ", " (show_utc(at)) " UTC" }
                     }
                 }
             }
@@ -75,6 +76,18 @@ mod tests {
     use super::*;
     use crate::report::json;
     use crate::web::app::tests::app;
+    use crate::web::state::tests::state;
+
+    /// Symptom: on a phone the choice of two runs was cut off before their dates, by which they differ.
+    #[test]
+    fn a_choice_of_runs_begins_with_what_differs() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = app(folder.path());
+        let runs = ["pb-20261123-034713-f63c44", "pb-20261122-034713-f63c44"].map(state);
+        let page = compare(&app, &Asker::default(), &runs, [""; 2], None).into_string();
+        let option = ">2026-11-23 03:47:13 UTC, rack 7 - mesh, PASS</option>";
+        assert_eq!(page.matches(option).count(), 4, "{page}");
+    }
 
     /// Symptom: among two hundred rows no colour showed what had become worse, and no row how much all of it was.
     #[test]
