@@ -219,7 +219,7 @@ fn a_page_hears_from_its_server_while_nothing_changes() {
         }
     }
     assert_eq!(alive, 2, "{part}");
-    let link = format!("href=\"/runs/{first}\"");
+    let link = format!("href=\"/runs/{first}\">");
     assert!(part.contains(&link), "{part}");
     assert!(part.contains("It starts in about "), "{part}");
 }
@@ -238,7 +238,7 @@ fn runs_of_a_fabric_wait_for_each_other_and_can_be_cancelled() {
         (&2.into(), &first.as_str().into())
     );
     let page = server.get(&format!("/runs/{third}"));
-    let wait = "number 2 in the queue of its fabric";
+    let wait = "This run waits for 2 runs";
     assert!(page.body.contains(wait), "{page:?}");
 
     let cancel = |name: &str| {

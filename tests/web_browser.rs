@@ -35,7 +35,14 @@ fn drive(script: &str, arguments: &[&OsStr]) -> Result<String, String> {
 
 #[test]
 fn a_run_is_started_watched_cancelled_read_and_compared_in_a_browser() {
-    let site = Site::new(SITE);
+    let text = SITE.replace(
+        "[limits]",
+        "[allow]\nprofiles = [\"quick\", \"linktest\", \"imb\"]\n[limits]",
+    );
+    let kinds = "[groups.here]\nlinktest = [\"--no-pin\", \"-s64K\"]\nimb = [\"PingPong\", \"--msglog=4:8\"]";
+    let text = text.replace("[groups.here]", kinds);
+    let long = "[groups.\"a group whose name is far longer than a phone is wide\"]\nhosts = \"local:2\"\nfabric = \"here\"\n";
+    let site = Site::new(&(text + long));
     let server = Served::start(&site);
     let url = format!("http://{}", server.address);
     let token = site.folder.path().join("token");

@@ -236,12 +236,64 @@ fn the_first_start_prints_a_link_that_logs_in_once() {
     assert!(
         second
             .body
-            .contains("the login link has expired or was used before"),
+            .contains("The login link has expired or was used before."),
         "{second:?}"
     );
     drop(server);
     // The token is there now.
     assert!(!Served::start(&site).said().contains("link="));
+}
+
+/// Symptom: "Run again" pressed without a session led to the list after the login.
+#[test]
+fn a_login_leads_to_what_was_asked_for_and_to_no_other_site() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    let log_in = |to: &str| {
+        let body = format!("token={TOKEN}&to={}", to.replace('&', "%26"));
+        let reply = server.ask("POST", "/login", &[form], &body);
+        reply.header("location").unwrap_or_default().to_owned()
+    };
+    for asked in [
+        "/?again=pb-20261121-101500-abcdef",
+        "/confirm?group=here&time=1s",
+    ] {
+        let reply = server.get(asked);
+        let login = reply.header("location").expect("a place").to_owned();
+        assert!(
+            login.starts_with("/login?to=%") || login.starts_with("/login?to=/"),
+            "{reply:?}"
+        );
+        let page = server.get(&login);
+        let to = site::field(&page.body, "to").replace("&amp;", "&");
+        assert_eq!((to.as_str(), log_in(&to).as_str()), (asked, asked));
+        // A wrong token loses nothing.
+        let wrong = format!("token=x&to={}", asked.replace('&', "%26"));
+        let again = server.ask("POST", "/login", &[form], &wrong);
+        assert!(
+            again.status == 401 && again.body.contains("name=\"to\""),
+            "{again:?}"
+        );
+    }
+    let page = server.get("/runs?q=x");
+    assert!(
+        page.body.contains("href=\"/login?to=/runs%3Fq%3Dx\""),
+        "{page:?}"
+    );
+    // A form whose session has ended leads to the page that has the form.
+    let referer = format!("http://{}/confirm?group=here", server.address);
+    let late = server.ask("POST", "/start", &[form, ("Referer", &referer)], "mark=x");
+    let login = "/login?to=/confirm%3Fgroup%3Dhere";
+    assert_eq!((late.status, late.header("location")), (303, Some(login)));
+    for evil in [
+        "//evil.example/",
+        "/\\evil.example",
+        "https://evil.example/",
+        "%09//evil.example",
+    ] {
+        assert_eq!(log_in(evil), "/", "{evil}");
+    }
 }
 
 /// Symptom: only load tests could be started from the page, and no page showed whether a port had always been so slow.

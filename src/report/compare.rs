@@ -26,6 +26,9 @@ const BEAR: [&str; 8] = [
 pub(super) const CAUTION: &str =
     "the figures are of tests that differ in this: a change need not be one of the fabric";
 
+/// How much worse a figure may become, in percent, unless a user says otherwise.
+pub(crate) const TOLERANCE: f64 = 5.0;
+
 /// A figure of both runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
@@ -133,10 +136,7 @@ impl Comparison {
     pub fn worse(&self, tolerance: f64) -> Option<String> {
         /// Most rows that are named.
         const NAMED: usize = 6;
-        let fell = |row: &&Row| {
-            let change = row.change();
-            change.is_some_and(|change| self.measure.loss(change) > tolerance / 100.0)
-        };
+        let fell = |row: &&Row| self.is_worse(row, tolerance);
         let is_gone = |row: &&Row| row.before.is_some() && row.now.is_none();
         let named = |names: Vec<&str>, what: &str| {
             let shown = names[..names.len().min(NAMED)].join(", ");
@@ -155,6 +155,29 @@ impl Comparison {
             reasons.push(format!("new faults: {}", self.new.join(", ")));
         }
         (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+
+    /// True if a figure became worse by more than `tolerance` percent.
+    pub fn is_worse(&self, row: &Row, tolerance: f64) -> bool {
+        let change = row.change();
+        change.is_some_and(|change| self.measure.loss(change) > tolerance / 100.0)
+    }
+
+    /// Sum of the rates, or mean of the times, of the rows that both runs have. `None` for fewer than two.
+    pub fn total(&self) -> Option<Row> {
+        let both = self.rows.iter().filter_map(|row| row.before.zip(row.now));
+        let (before, now): (Vec<f64>, Vec<f64>) = both.unzip();
+        let rows = before.len();
+        let (what, parts) = match self.measure {
+            Measure::Rate => ("sum", 1.0),
+            Measure::Time => ("mean", rows as f64),
+        };
+        let of = |figures: Vec<f64>| Some(figures.iter().sum::<f64>() / parts);
+        (rows > 1).then(|| Row {
+            name: format!("{what} of {rows} rows"),
+            before: of(before),
+            now: of(now),
+        })
     }
 
     /// The largest figure of either run.

@@ -36,7 +36,7 @@ use std::hash::Hash;
 use launcher::hosts::shorten;
 
 /// A number of things: `1 host`, `3 hosts`.
-fn count(number: usize, what: &str) -> String {
+pub(crate) fn count(number: usize, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),

@@ -6,7 +6,8 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use axum::http::{HeaderMap, Method, header};
+use axum::extract::Request;
+use axum::http::{HeaderMap, Method, Uri, header};
 use cookie::Cookie;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -48,6 +49,8 @@ pub(super) struct Asker {
     pub user: Option<String>,
     /// Address of the client.
     pub from: Option<IpAddr>,
+    /// Page of this site to which a login leads. `None`: the first page.
+    pub page: Option<String>,
 }
 
 /// Identifies senders and decides what they can do.
@@ -354,6 +357,28 @@ fn is_of_proxy(name: &str) -> bool {
         || name.ends_with("connecting-ip")
 }
 
+/// The page that a request asks for, below the base of all paths. Of a form, it is the page that has the form.
+pub(super) fn page_of(request: &Request, base: &str) -> Option<String> {
+    if is_reading(request.method()) {
+        return own_page(request.uri().path_and_query()?.as_str());
+    }
+    let headers = request.headers();
+    let from: Uri = text(headers, header::REFERER.as_str())?.parse().ok()?;
+    let host = text(headers, header::HOST.as_str())?;
+    let is_here = from.authority()?.as_str().eq_ignore_ascii_case(host);
+    let path = from.path_and_query().filter(|_| is_here)?.as_str();
+    own_page(path.strip_prefix(base)?)
+}
+
+/// A page to which a login can lead, with its query. Browsers take `//` and `/\` for another site, and skip tabs between them.
+pub(super) fn own_page(page: &str) -> Option<String> {
+    /// The page is a field of the login form, which is encoded twice.
+    const MOST: usize = 4096;
+    let is_odd = page.starts_with("//") || page.contains('\\') || page.len() > MOST;
+    let is_own = page.starts_with('/') && page.bytes().all(|byte| byte.is_ascii_graphic());
+    (is_own && !is_odd && page != "/").then(|| page.to_owned())
+}
+
 /// A client made too many attempts within a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooMany;
@@ -490,6 +515,53 @@ mod tests {
             public_reading,
             ..own
         }));
+    }
+
+    /// Symptom: "Run again" without a session led to the first page after the login. No login may lead to another site.
+    #[test]
+    fn a_login_leads_to_a_page_of_this_site_alone() {
+        for page in [
+            "/runs",
+            "/?again=pb-1",
+            "/confirm?hosts=n%5B1-4%5D&by=a+b",
+            "/runs?q=//x",
+        ] {
+            assert_eq!(own_page(page).as_deref(), Some(page));
+        }
+        let long = format!("/{}", "x".repeat(5000));
+        for page in [
+            "",
+            "/",
+            "//evil.example",
+            "/\\evil.example",
+            "/\t/evil.example",
+            "https://evil.example/",
+            "evil.example",
+            "/runs\r\nx: y",
+            "/caf\u{e9}",
+            &long,
+        ] {
+            assert_eq!(own_page(page), None, "{page:?}");
+        }
+        let of = |method: &str, uri: &str, from: &str| {
+            let request = Request::builder().method(method).uri(uri);
+            let request = request.header("host", "bench").header("referer", from);
+            page_of(&request.body(axum::body::Body::empty()).unwrap(), "/b")
+        };
+        let form = "http://bench/b/confirm?group=x";
+        assert_eq!(of("GET", "/runs?q=x", form).as_deref(), Some("/runs?q=x"));
+        assert_eq!(
+            of("POST", "/start", form).as_deref(),
+            Some("/confirm?group=x")
+        );
+        for from in [
+            "http://evil.example/b/confirm",
+            "http://bench/best",
+            "/b/runs",
+            "x",
+        ] {
+            assert_eq!(of("POST", "/start", from), None, "{from}");
+        }
     }
 
     #[test]

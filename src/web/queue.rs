@@ -373,7 +373,7 @@ fn refusal_of(what: String) -> Refusal {
         let rest = what.strip_prefix("--")?.strip_prefix(field)?;
         Some(Refusal::of(field, rest.strip_prefix(": ")?))
     });
-    of_option.unwrap_or(Refusal { field: "run", what })
+    of_option.unwrap_or_else(|| Refusal::of("run", what))
 }
 
 /// Checks a stored request again, because the site can allow less by now. The error is a sentence.

@@ -59,16 +59,16 @@ pub(super) type Typed = BTreeMap<String, String>;
 
 impl Fields {
     /// Reads what was typed into a form. Ignores unknown fields.
-    pub(super) fn read(typed: &Typed) -> Result<Self, Refusal> {
+    pub(super) fn read(typed: &Typed) -> Self {
         let of = |name: &str| typed.get(name).cloned().unwrap_or_default();
-        let no_number = |_| Refusal::of("phases", "must be a number");
         let phases = of("phases");
         let phases = match phases.trim() {
             "" => None,
-            text => Some(text.parse().map_err(no_number)?),
+            // No site allows 0.
+            text => Some(text.parse().unwrap_or(0)),
         };
         let [profile, pattern] = test_of(typed);
-        Ok(Self {
+        Self {
             group: of("group"),
             hosts: of("hosts"),
             pattern,
@@ -78,7 +78,7 @@ impl Fields {
             rate: of("rate"),
             by: of("by"),
             note: of("note"),
-        })
+        }
     }
 
     /// The values that a form has to send for these fields.
@@ -113,20 +113,30 @@ pub(super) fn test_of(typed: &Typed) -> [String; 2] {
 }
 
 /// Error in a field, as one sentence.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {what}")]
 pub(super) struct Refusal {
     /// Name of the field.
     pub field: &'static str,
     /// Error in its value.
     pub what: String,
+    /// Errors in other fields of the request.
+    pub others: Vec<Refusal>,
 }
 
 impl Refusal {
     /// Refuses the value of a field.
     pub(super) fn of(field: &'static str, what: impl ToString) -> Self {
-        let what = what.to_string();
-        Self { field, what }
+        Self {
+            field,
+            what: what.to_string(),
+            others: Vec::new(),
+        }
+    }
+
+    /// This error and those in other fields.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.others)
     }
 }
 
@@ -205,68 +215,47 @@ impl Asked {
     }
 }
 
-/// Checks fields against the site and builds the words of the command line. The error names the first field that the site refuses.
+/// Checks fields against the site and builds the words of the command line. The error names all fields that the site refuses.
 pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
-    let refuse = |field: &'static str, what: &str| Err(Refusal::of(field, what));
-    let mut by = line("by", &fields.by, MOST_NAME)?;
+    let mut wrong = Vec::new();
+    let mut by = noted(line("by", &fields.by, MOST_NAME), &mut wrong);
     if by.is_empty() {
         by.push_str("unnamed");
     }
-    let note = line("note", &fields.note, MOST_NOTE)?;
-    let (group, hosts) = (fields.group.trim(), fields.hosts.trim());
-    let profile = one_of("profile", &fields.profile, &site.allow.profiles)?;
+    let note = noted(line("note", &fields.note, MOST_NOTE), &mut wrong);
+    let profile = one_of("profile", &fields.profile, &site.allow.profiles);
+    let profile = noted(profile, &mut wrong);
     let command = COMMANDS.iter().find(|(name, _)| *name == profile);
-    let (mut words, fabric, named) =
-        match (site.groups.get(group), group.is_empty(), hosts.is_empty()) {
-            (Some(known), _, true) => {
-                let mut words = match command {
-                    None => known.options.clone(),
-                    Some((command, _)) => known.commands.get(command).cloned().unwrap_or_default(),
-                };
-                words.push(known.hosts.clone());
-                (words, known.fabric.clone(), group.to_owned())
-            }
-            (None, true, false) if site.allow.free_hosts => {
-                check_hosts(hosts).map_err(|what| Refusal::of("hosts", what))?;
-                let words = vec![format!("--hosts={hosts}")];
-                (words, FREE_FABRIC.to_owned(), hosts.to_owned())
-            }
-            (_, true, false) => {
-                return refuse("hosts", "this site allows only its own groups of hosts");
-            }
-            (_, false, false) => return refuse("hosts", "give either a group or hosts, not both"),
-            (_, true, true) => return refuse("group", "choose the hosts"),
-            (None, false, true) => return refuse("group", "this site has no such group"),
-        };
+    let hosts = hosts_of(fields, site, command.map(|(name, _)| *name));
+    let (mut words, fabric, named) = noted(hosts, &mut wrong);
     let mut what = format!("{named}: ");
     match command {
-        None => load(fields, site, &profile, &mut words, &mut what)?,
+        None => load(fields, site, &profile, (&mut words, &mut what), &mut wrong),
         Some((command, name)) => {
             if !fields.time.trim().is_empty() {
-                return refuse(
-                    "time",
-                    "leave it empty: this test takes as long as it needs",
-                );
+                let said = "leave it empty: this test takes as long as it needs";
+                wrong.push(Refusal::of("time", said));
             }
             if fields.phases.is_some_and(|phases| phases != 2) {
-                return refuse("phases", "leave it at 2: this test has no phases");
+                let said = "leave it at 2: this test has no phases";
+                wrong.push(Refusal::of("phases", said));
             }
             let begin: &[&str] = match *command {
                 "linktest" => &["linktest", "--no-sion-file"],
                 "latency" => &["latency", "run"],
                 other => &[other],
             };
-            // The words of the group begin with the file of its cables.
-            if *command == "latency" && words.len() < 2 {
+            // The words of the group begin with the file of its cables. Without any words, its hosts are wrong.
+            if *command == "latency" && words.len() == 1 {
                 let said = "the site's file names no cables for these hosts (latency = [\"FILE\"])";
-                return refuse("profile", said);
+                wrong.push(Refusal::of("profile", said));
             }
             words.splice(..0, begin.iter().map(|word| (*word).to_owned()));
             what += name;
             // Options of a group's command say what is measured.
             if let Some(own) = site
                 .groups
-                .get(group)
+                .get(fields.group.trim())
                 .and_then(|known| known.commands.get(command))
                 && !own.is_empty()
             {
@@ -275,26 +264,16 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
         }
     }
     let most = site.limits.rate_bits_per_s;
-    let asked = match fields.rate.trim() {
-        "" => None,
-        text if text.trim_matches(['0', '.']).is_empty() => {
-            return refuse("rate", "must be more than 0");
-        }
-        text => Some(units::parse_rate_bits(text).map_err(|error| Refusal::of("rate", error))?),
-    };
-    match (asked, most) {
-        (Some(asked), Some(most)) if asked > most => {
-            let most = units::show_rate(most as f64);
-            let what = format!("this site allows at most {most} per link");
-            return refuse("rate", &what);
-        }
-        (Some(0), _) => return refuse("rate", "must be more than 0"),
-        _ => {}
-    }
+    let asked = noted(rate_of(&fields.rate, most), &mut wrong);
     if let Some(rate) = asked.or(most) {
         words.push(format!("--rate={rate}"));
         // A limited and an unlimited run must not read alike.
         what += &format!(", at most {} per link", units::show_rate(rate as f64));
+    }
+    let mut wrong = wrong.into_iter();
+    if let Some(first) = wrong.next() {
+        let others = wrong.collect();
+        return Err(Refusal { others, ..first });
     }
     Ok(Asked {
         by,
@@ -306,19 +285,79 @@ pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     })
 }
 
+/// The value of a field. A refused one is noted and has its default, so that the other fields are checked too.
+fn noted<T: Default>(checked: Result<T, Refusal>, wrong: &mut Vec<Refusal>) -> T {
+    checked.unwrap_or_else(|refusal| {
+        wrong.push(refusal);
+        T::default()
+    })
+}
+
+/// Words of the command line for the requested hosts and their options, the fabric of the hosts, and their name.
+fn hosts_of(
+    fields: &Fields,
+    site: &Site,
+    command: Option<&str>,
+) -> Result<(Vec<String>, String, String), Refusal> {
+    let refuse = |field: &'static str, what: &str| Err(Refusal::of(field, what));
+    let (group, hosts) = (fields.group.trim(), fields.hosts.trim());
+    match (site.groups.get(group), group.is_empty(), hosts.is_empty()) {
+        (Some(known), _, true) => {
+            let mut words = match command {
+                None => known.options.clone(),
+                Some(command) => known.commands.get(command).cloned().unwrap_or_default(),
+            };
+            words.push(known.hosts.clone());
+            Ok((words, known.fabric.clone(), group.to_owned()))
+        }
+        (None, true, false) if site.allow.free_hosts => {
+            check_hosts(hosts).map_err(|what| Refusal::of("hosts", what))?;
+            let words = vec![format!("--hosts={hosts}")];
+            Ok((words, FREE_FABRIC.to_owned(), hosts.to_owned()))
+        }
+        (_, true, false) => refuse("hosts", "this site allows only its own groups of hosts"),
+        (_, false, false) => refuse("hosts", "give either a group or hosts, not both"),
+        (_, true, true) => refuse("group", "choose the hosts"),
+        (None, false, true) => refuse("group", "this site has no such group"),
+    }
+}
+
+/// The requested maximum rate of a link in bits per second, if any.
+fn rate_of(text: &str, most: Option<u64>) -> Result<Option<u64>, Refusal> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let is_zero = text.trim_matches(['0', '.']).is_empty();
+    let asked = match is_zero {
+        true => 0,
+        false => units::parse_rate_bits(text).map_err(|error| Refusal::of("rate", error))?,
+    };
+    match most {
+        _ if asked == 0 => Err(Refusal::of("rate", "must be more than 0")),
+        Some(most) if asked > most => {
+            let most = units::show_rate(most as f64);
+            let what = format!("this site allows at most {most} per link");
+            Err(Refusal::of("rate", what))
+        }
+        _ => Ok(Some(asked)),
+    }
+}
+
 /// Adds the words of a load test and says it in words.
 fn load(
     fields: &Fields,
     site: &Site,
     profile: &str,
-    words: &mut Vec<String>,
-    what: &mut String,
-) -> Result<(), Refusal> {
-    let pattern = one_of("pattern", &fields.pattern, &site.allow.patterns)?;
+    (words, what): (&mut Vec<String>, &mut String),
+    wrong: &mut Vec<Refusal>,
+) {
+    let pattern = one_of("pattern", &fields.pattern, &site.allow.patterns);
+    let pattern = noted(pattern, wrong);
     let phases = fields.phases.unwrap_or(2);
     if !(2..=site.allow.phases).contains(&phases) {
         let said = format!("must be from 2 to {}", site.allow.phases);
-        return Err(Refusal::of("phases", said));
+        wrong.push(Refusal::of("phases", said));
     }
     words.push(format!("--profile={profile}"));
     // The acceptance profile has its own patterns.
@@ -338,28 +377,31 @@ fn load(
         // The usual window would be refused. An acceptance is never shortened unasked.
         "" if profile == "quick" && most_ns < QUICK_NS && !is_bounded => Some(most_ns),
         "" => None,
-        text => Some(units::parse_duration_ns(text).map_err(|error| Refusal::of("time", error))?),
+        text => {
+            let ns = units::parse_duration_ns(text).map_err(|error| Refusal::of("time", error));
+            let ns = ns.and_then(|ns| within("a test would take", ns, most_ns).map(|()| ns));
+            noted(ns.map(Some), wrong)
+        }
     };
     if let Some(ns) = window_ns {
         words.push(format!("--time={}ms", ns.div_ceil(1_000_000)));
         *what += &format!(", {} each", length(ns));
     }
-    Ok(())
+}
+
+/// Refuses a time that exceeds what the site allows.
+fn within(takes: &str, ns: u64, allowed_ns: u64) -> Result<(), Refusal> {
+    if ns <= allowed_ns {
+        return Ok(());
+    }
+    let (ns, allowed) = (length(ns), length(allowed_ns));
+    let what = format!("{takes} {ns}; this site allows at most {allowed} (give a shorter time)");
+    Err(Refusal::of("time", what))
 }
 
 impl Extent {
     /// Computes the extent of a plan. The error means that a time exceeds the site's limits, or that time does not bound a test.
     pub(super) fn of(plan: &RunPlan, site: &Site) -> Result<Self, Refusal> {
-        let most = |takes: &str, ns: u64, allowed: u64| match ns > allowed {
-            true => {
-                let (ns, allowed) = (length(ns), length(allowed));
-                let what = format!(
-                    "{takes} {ns}; this site allows at most {allowed} (give a shorter time)"
-                );
-                Err(Refusal::of("time", what))
-            }
-            false => Ok(()),
-        };
         let mut data_ns = 0_u64;
         for test in plan.tests() {
             let Some((warmup_ns, window_ns)) = test.bound.times_ns() else {
@@ -368,10 +410,10 @@ impl Extent {
                     "this site starts only runs whose tests have a time limit",
                 ));
             };
-            most("a test would take", window_ns, site.limits.time_ns)?;
+            within("a test would take", window_ns, site.limits.time_ns)?;
             data_ns = data_ns.saturating_add(warmup_ns).saturating_add(window_ns);
         }
-        most("the run would take", data_ns, site.limits.duration_ns)?;
+        within("the run would take", data_ns, site.limits.duration_ns)?;
         let mut hosts: Vec<&str> = plan.nodes.iter().map(|node| node.host.as_str()).collect();
         hosts.sort_unstable();
         hosts.dedup();
@@ -596,14 +638,14 @@ mod tests {
         let read = |test: &str| {
             let typed = [("group", "rack 7"), ("test", test), ("phases", "3")];
             let typed = typed.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            Fields::read(&typed.into()).unwrap()
+            Fields::read(&typed.into())
         };
         let fields = read("quick mesh");
         assert_eq!(
             (fields.profile.as_str(), fields.pattern.as_str()),
             ("quick", "mesh")
         );
-        assert_eq!(Fields::read(&fields.typed()), Ok(fields.clone()));
+        assert_eq!(Fields::read(&fields.typed()), fields);
         assert_eq!(hold(&fields, &site()).unwrap().title(), "rack 7 - mesh");
         let asked = hold(&read("acceptance"), &site()).unwrap();
         assert_eq!(asked.title(), "rack 7 - acceptance");
@@ -647,6 +689,32 @@ mod tests {
         assert_eq!(with(|fields| fields.rate = "0".to_owned()), "rate");
         assert_eq!(with(|fields| fields.by = "a\nb".to_owned()), "by");
         assert_eq!(with(|fields| fields.note = "x".repeat(201)), "note");
+    }
+
+    /// Symptom: a form with four wrong fields had to be sent five times, since only the first was named.
+    #[test]
+    fn all_wrong_fields_are_named_at_once() {
+        let named = |change: fn(&mut Fields)| {
+            let mut fields = fields();
+            change(&mut fields);
+            let refusal = hold(&fields, &site()).unwrap_err();
+            let named: Vec<&str> = refusal.all().map(|one| one.field).collect();
+            named.join(" ")
+        };
+        let wrong = named(|fields| {
+            fields.group = "rack 8".to_owned();
+            fields.time = "9h".to_owned();
+            fields.rate = "11G".to_owned();
+            fields.phases = Some(0);
+            fields.note = "a\nb".to_owned();
+        });
+        assert_eq!(wrong, "note group phases time rate");
+        // A wrong profile hides no other error.
+        let wrong = named(|fields| {
+            fields.profile = "soak".to_owned();
+            fields.rate = "x".to_owned();
+        });
+        assert_eq!(wrong, "profile rate");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::answers::{
 use super::app::App;
 use super::caching::{compressed, compressed_events};
 use super::documents::{busy, compare, download, history};
-use super::guard::{Asker, Near, RemoteUser, TooMany, is_reading};
+use super::guard::{Asker, Near, RemoteUser, TooMany, is_reading, own_page, page_of};
 use super::queue::Declined;
 use super::request::{Fields, Refusal, Typed};
 use super::run_store::RunName;
@@ -80,12 +80,7 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     let mut answer = match admitted {
         Ok(()) => next.run(request).await,
         Err((StatusCode::UNAUTHORIZED, _)) if !is_api && path != "/metrics" => {
-            // After the login, a user who followed a link to a run gets to that run.
-            let run = path
-                .strip_prefix("/runs/")
-                .and_then(|rest| rest.parse::<RunName>().ok());
-            let to = run.map_or_else(String::new, |run| format!("?run={run}"));
-            Redirect::to(&format!("{}/login{to}", app.base)).into_response()
+            to_login(&app, asker.as_ref().unwrap_or(&Asker::default()))
         }
         Err((status, what)) => problem(&app, is_api, status, what),
     };
@@ -156,6 +151,7 @@ fn decide(
         asker.user = Some(user.clone());
         asker.is_known = true;
     }
+    asker.page = page_of(request, &app.base);
     request.extensions_mut().insert(asker.clone());
     let path = request.uri().path();
     let is_open =
@@ -222,12 +218,21 @@ impl FromRequest<Arc<App>> for Own {
 const TOO_MANY: &str = "too many wrong tokens: wait a minute";
 const FOREIGN: &str = "this form is from another site or has expired: go back, reload the page and send the form again";
 
+/// Leads to the login, and from there to the page that was asked for.
+fn to_login(app: &App, asker: &Asker) -> Response {
+    Redirect::to(&pages::login_address(app, asker)).into_response()
+}
+
 /// The first page. Its address can have values for the form, or the name of a run to run again.
 async fn home(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
     Query(mut typed): Query<Typed>,
 ) -> Response {
+    // To run it again is to start a run.
+    if typed.contains_key("again") && !asker.is_known {
+        return to_login(&app, &asker);
+    }
     block_in_place(|| {
         app.queue.sweep();
         let again: Option<RunName> = typed.get("again").and_then(|name| name.parse().ok());
@@ -235,9 +240,6 @@ async fn home(
             typed = request.asked.fields.typed();
             // Another user can be the one who runs it again.
             typed.remove("by");
-        }
-        if let (Some(user), None) = (&asker.user, typed.get("by")) {
-            typed.insert("by".to_owned(), user.clone());
         }
         let under_way = app.queue.under_way();
         let (latest, _) = app.queue.find("", MOST_LATEST);
@@ -256,7 +258,7 @@ async fn confirm(
     Query(typed): Query<Typed>,
 ) -> Response {
     if !asker.is_known {
-        return Redirect::to(&format!("{}/login", app.base)).into_response();
+        return to_login(&app, &asker);
     }
     let query = query.unwrap_or_default();
     let values = query.split('&').filter(|one| !one.starts_with("ticket="));
@@ -272,10 +274,9 @@ async fn confirm(
         return busy(&app, false);
     };
     block_in_place(|| {
-        let offered = Fields::read(&typed)
-            .and_then(|fields| app.queue.offer(&fields).map(|offer| (fields, offer)));
-        match offered {
-            Ok((fields, offer)) => {
+        let fields = Fields::read(&typed);
+        match app.queue.offer(&fields) {
+            Ok(offer) => {
                 let question = pages::Question {
                     fields: &fields,
                     offer: &offer,
@@ -299,13 +300,9 @@ fn refused(app: &App, asker: &Asker, typed: &Typed, refusal: &Refusal) -> Respon
 
 async fn start(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
     block_in_place(|| {
-        let read = Fields::read(&form.fields).map_err(Declined::from);
-        let started = read.and_then(|fields| {
-            let ticket = form.fields.get("ticket");
-            let wanted = ticket.and_then(|ticket| app.guard.run_of(ticket, app.queue.now_ms()));
-            take(&app, &asker, &fields, wanted)
-        });
-        match started {
+        let ticket = form.fields.get("ticket");
+        let wanted = ticket.and_then(|ticket| app.guard.run_of(ticket, app.queue.now_ms()));
+        match take(&app, &asker, &Fields::read(&form.fields), wanted) {
             Ok(name) => Redirect::to(&format!("{}/runs/{name}", app.base)).into_response(),
             Err(Declined::Refused(refusal)) => refused(&app, &asker, &form.fields, &refusal),
             Err(declined) => problem(&app, false, status_of(&declined), &declined.to_string()),
@@ -376,21 +373,15 @@ async fn cancel(
 #[serde(default)]
 struct Token {
     token: String,
-    /// Name of the run to show after the login.
-    run: String,
+    /// Page to show after the login.
+    to: String,
     /// Login link that the server printed.
     link: String,
 }
 
-impl Token {
-    fn run(&self) -> Option<RunName> {
-        self.run.parse().ok()
-    }
-}
-
 async fn login(
     State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
+    Extension(mut asker): Extension<Asker>,
     method: Method,
     headers: HeaderMap,
     Query(asked): Query<Token>,
@@ -398,47 +389,47 @@ async fn login(
     let now_ms = app.queue.now_ms();
     // Only a reader uses the link up.
     let is_look = method == Method::HEAD || headers.contains_key("sec-purpose");
+    asker.page = own_page(&asked.to);
     match asked.link.as_str() {
-        "" if asker.session.is_some() => Redirect::to(&format!("{}/", app.base)).into_response(),
-        link if link.is_empty() || is_look => {
-            shown(pages::login(&app, &asker, asked.run().as_ref(), None))
-        }
-        link if block_in_place(|| app.guard.use_link(link, now_ms)) => {
-            logged_in(&app, &asker, None)
-        }
+        "" if asker.session.is_some() => to_page(&app, &asker).into_response(),
+        link if link.is_empty() || is_look => shown(pages::login(&app, &asker, None)),
+        link if block_in_place(|| app.guard.use_link(link, now_ms)) => logged_in(&app, &asker),
         _ => {
             let what = "the login link has expired or was used before";
-            show(
-                StatusCode::UNAUTHORIZED,
-                pages::login(&app, &asker, None, Some(what)),
-            )
+            let page = pages::login(&app, &asker, Some(what));
+            show(StatusCode::UNAUTHORIZED, page)
         }
     }
 }
 
-/// Opens a session and leads to a run or to the first page.
-fn logged_in(app: &App, asker: &Asker, run: Option<&RunName>) -> Response {
+/// Leads to the page that was asked for before the login.
+fn to_page(app: &App, asker: &Asker) -> Redirect {
+    let page = asker.page.as_deref().unwrap_or("/");
+    Redirect::to(&format!("{}{page}", app.base))
+}
+
+/// Opens a session and leads to the page that was asked for.
+fn logged_in(app: &App, asker: &Asker) -> Response {
     let cookie = app
         .guard
         .open_session(&app.queue.random(), app.queue.now_ms(), &app.base);
     tell(asker, "login");
-    let to = run.map_or_else(String::new, |run| format!("runs/{run}"));
-    let to = Redirect::to(&format!("{}/{to}", app.base));
-    ([(header::SET_COOKIE, cookie)], to).into_response()
+    ([(header::SET_COOKIE, cookie)], to_page(app, asker)).into_response()
 }
 
 async fn log_in(
     State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
+    Extension(mut asker): Extension<Asker>,
     Form(form): Form<Token>,
 ) -> Response {
-    let (run, now_ms) = (form.run(), app.queue.now_ms());
+    let now_ms = app.queue.now_ms();
+    asker.page = own_page(&form.to);
     match block_in_place(|| app.guard.is_token(&form.token, asker.from, now_ms)) {
-        Ok(true) => logged_in(&app, &asker, run.as_ref()),
+        Ok(true) => logged_in(&app, &asker),
         Ok(false) => {
             tell(&asker, "wrong token");
             let what = "wrong token";
-            let page = pages::login(&app, &asker, run.as_ref(), Some(what));
+            let page = pages::login(&app, &asker, Some(what));
             show(StatusCode::UNAUTHORIZED, page)
         }
         Err(TooMany) => problem(&app, false, StatusCode::TOO_MANY_REQUESTS, TOO_MANY),

@@ -194,11 +194,12 @@ impl State {
         self.began_ms.or(self.asked_ms)
     }
 
-    /// True if each word occurs in the name, description, hosts, requester, purpose, date, verdict or stage, or names one of the hosts. Ignores case.
+    /// True if each word occurs in the name, description, hosts, requester, purpose, date, verdict or stage, or names one of the hosts. The words
+    /// `verdict:fail` and `state:failed` match that verdict or state alone. Ignores case.
     pub(super) fn has(&self, words: &str) -> bool {
         let verdict = self
             .verdict
-            .map_or_else(String::new, |word| word.to_string());
+            .map_or_else(String::new, |word| word.to_string().to_lowercase());
         let stage = self.state.to_string();
         let aborted = if self.aborted { "aborted" } else { "" };
         let date = self.when_ms().map_or_else(String::new, show_utc);
@@ -222,7 +223,12 @@ impl State {
         };
         let words = words.to_lowercase();
         let mut words = words.split_whitespace();
-        words.all(|word| text.contains(word) || is_within(word))
+        words.all(|word| match word.split_once(':') {
+            Some(("verdict", own)) => !self.aborted && own == verdict.replace(' ', "-"),
+            Some(("state", own)) if self.aborted => own == aborted,
+            Some(("state", own)) => own == stage,
+            _ => text.contains(word) || is_within(word),
+        })
     }
 }
 
@@ -306,6 +312,28 @@ pub(super) mod tests {
         state.hosts = "local[1-3]".to_owned();
         state.aborted = true;
         assert!(state.has("local2 aborted"));
+    }
+
+    /// Symptom: a search for FAIL listed runs that had failed to start, and one for ended all that had "extended" in their purpose.
+    #[test]
+    fn a_filter_matches_its_verdict_or_state_alone() {
+        let mut state = state(NAME);
+        state.note = "failed: queued again".to_owned();
+        assert!(state.has("verdict:PASS state:ended anna"));
+        for words in [
+            "verdict:fail",
+            "verdict:",
+            "verdict:pas",
+            "state:failed",
+            "state:queued",
+        ] {
+            assert!(!state.has(words), "{words}");
+        }
+        state.verdict = Some(VerdictWord::NotJudged);
+        assert!(state.has("verdict:not-judged"));
+        state.aborted = true;
+        assert!(state.has("state:aborted"));
+        assert!(!state.has("state:ended") && !state.has("verdict:not-judged"));
     }
 
     /// Symptom: "ended by SIGINT" and "its server stopped (ended by SIGINT)".

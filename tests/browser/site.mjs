@@ -16,17 +16,24 @@ const browser = await launch();
 
 // A page that complains when it asks anybody else, when a script fails, and when it is wider than its screen.
 const open = async (width, colorScheme) => {
-  const context = await browser.newContext({ viewport: WIDTHS[width], colorScheme, reducedMotion: "reduce" });
+  const context = await browser.newContext({ viewport: WIDTHS[width], colorScheme, reducedMotion: "reduce", locale: "en-GB", timezoneId: "Asia/Tokyo" });
   const page = await context.newPage();
   page.setDefaultTimeout(SOON);
   const faults = [];
   page.on("request", (request) => { if (!request.url().startsWith(url) && !request.url().startsWith("data:")) faults.push(`asks ${request.url()}`); });
   page.on("pageerror", (error) => faults.push(`script: ${error.message}`));
-  page.on("console", (message) => { if (message.type() === "error" && !/401|422/.test(message.text())) faults.push(`console: ${message.text()}`); });
+  page.on("console", (message) => { if (message.type() === "error" && !/401|404|422/.test(message.text())) faults.push(`console: ${message.text()}`); });
   const look = async (name) => {
     await page.waitForLoadState(); // Without its style sheet a page has no colours to compare.
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     insist(wide <= 0, `${name} is ${wide} px wider than a ${width}`);
+    // Symptom: on a phone, a select or a table was cut off. Tables scroll in their own box.
+    await page.setViewportSize(WIDTHS.phone);
+    const [whole, screen, cut] = await page.evaluate(() => [document.scrollingElement.scrollWidth, innerWidth,
+      [...document.querySelectorAll("select, input, button, table, svg")].filter((one) => !one.closest(".wide") && one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 80))]);
+    insist(whole <= screen && cut.length === 0, `${name} on a screen of ${screen} px: ${whole} px wide; cut off: ${cut}`);
+    if (width !== "phone") await page.screenshot({ path: `${pictures}/${name}-narrow-${colorScheme}.png`, fullPage: true });
+    await page.setViewportSize(WIDTHS[width]);
     const unnamed = await page.evaluate(() => [...document.querySelectorAll("input:not([type=hidden]), select")]
       .filter((one) => !document.querySelector(`label[for="${one.id}"]`)).map((one) => one.name));
     insist(unnamed.length === 0, `${name}: fields without a label: ${unnamed}`);
@@ -59,13 +66,20 @@ const start = async ({ page, look }, time) => {
   await look("home");
   await page.getByLabel("Hosts").selectOption("here");
   await page.getByLabel("Time per test").fill("9h");
+  await page.getByLabel("Rate per link").fill("1T");
+  await page.getByLabel("Your name").fill("anna");
   await page.getByLabel("Purpose").fill("new cable <b>at</b> Eth1/8");
   await page.getByRole("button", { name: "Continue" }).click();
-  await page.getByRole("alert").waitFor();
+  // Symptom: the second wrong field was named after the first was right.
+  await page.getByRole("alert").first().waitFor();
+  const alerts = await page.getByRole("alert").allTextContents();
+  insist(alerts.length === 2 && alerts.every((text) => /^[A-Z].*\.$/.test(text)), `errors of both fields, as sentences: ${alerts}`);
   await look("refused");
+  await page.getByLabel("Rate per link").fill("");
   await page.getByLabel("Time per test").fill(time);
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByRole("heading", { name: /Loads this machine with 3 nodes/ }).waitFor();
+  for (const text of ["anna", "new cable <b>at</b> Eth1/8"]) await page.getByRole("definition").filter({ hasText: text }).waitFor();
   await look("question");
   await page.getByRole("button", { name: "Start" }).click();
   await page.waitForURL(/\/runs\/pb-/);
@@ -135,6 +149,9 @@ insist(/^(NOT JUDGED|PASS|HOST-LIMITED) - here/.test(await desk.page.title()), `
 insist(await desk.page.locator("svg.course").count() === 1 && await desk.page.locator("svg.heat").count() === 1, "curve and pairs of an ended run");
 insist((await desk.page.locator(".badge").first().textContent()).match(/NOT JUDGED|PASS|HOST-LIMITED/), "a verdict");
 insist(await desk.page.getByText("new cable <b>at</b> Eth1/8").count(), "what somebody wrote is text");
+// Symptom: times were in UTC alone.
+const times = await desk.page.locator("dd time").allTextContents();
+insist(times.length === 3 && times.every((text) => /^[-\d]+ [:\d]+ UTC \(.* GMT\+9\)$/.test(text)), `times in UTC and here: ${times}`);
 await desk.look("ended");
 await desk.page.getByRole("link", { name: "Open the report" }).click();
 await desk.page.getByRole("heading", { name: "Conditions of test" }).first().waitFor();
@@ -154,6 +171,15 @@ const phone = await open("phone", "dark");
 const second = await start(phone, "60s");
 insist(second !== first, "another run");
 await lose(phone);
+// A run that waits for it.
+await desk.page.goto(`${url}/?again=${first}`);
+await desk.page.getByLabel("Hosts").selectOption("a group whose name is far longer than a phone is wide");
+await desk.page.getByRole("button", { name: "Continue" }).click();
+await desk.page.getByRole("button", { name: "Start" }).click();
+await desk.page.getByText("This run waits for 1 run").waitFor();
+await desk.look("waiting");
+await desk.page.getByRole("button", { name: "Cancel this run" }).click();
+await desk.page.locator(".badge", { hasText: "cancelled" }).waitFor();
 await phone.page.getByRole("button", { name: "Cancel this run" }).click();
 // Symptom: until it was over, a cancelled run was "running", with the button.
 await phone.page.locator(".badge", { hasText: /cancelling|cancelled/ }).waitFor();
@@ -167,6 +193,27 @@ await guest.page.goto(`${url}/runs/${first}`);
 await guest.page.getByRole("link", { name: "Open the report" }).waitFor();
 insist((await guest.page.getByRole("button", { name: "Cancel this run" }).count()) === 0, "who has no token cannot cancel");
 await guest.look("guest");
+// Symptom: "Run again" without a session led to the list after the login.
+await guest.page.getByRole("link", { name: "Run again" }).click();
+await guest.page.getByRole("heading", { name: "Log in" }).waitFor();
+await guest.look("login");
+await guest.page.getByLabel("Token").fill(token);
+await guest.page.getByRole("button", { name: "Log in" }).click();
+await guest.page.getByRole("heading", { name: "Start a run" }).waitFor();
+insist((await guest.page.getByLabel("Purpose").inputValue()) === "new cable <b>at</b> Eth1/8", "after the login, the same request");
+await guest.page.goto(`${url}/nothing`);
+await guest.look("nothing");
+
+// Other kinds of runs.
+for (const [kind, text] of [["linktest", /bit\/s.*the slowest link/], ["imb", /shortest time: PingPong/]]) {
+  await desk.page.goto(`${url}/?group=here`);
+  await desk.page.getByRole("radio", { name: kind }).check();
+  await desk.page.getByRole("button", { name: "Continue" }).click();
+  await desk.page.getByRole("button", { name: "Start" }).click();
+  await desk.page.getByRole("link", { name: "Open the report" }).waitFor();
+  insist(text.test(await desk.page.locator(".tiles").textContent()), `tiles of ${kind}`);
+  await desk.look(kind);
+}
 
 // By keyboard alone: from the first page to a run that has ended.
 const keys = await open("desk", "dark");
@@ -208,6 +255,19 @@ for (const [width, colorScheme] of [["desk", "light"], ["phone", "dark"]]) {
   await reader.page.getByRole("button", { name: "Search" }).click();
   await reader.page.waitForURL(/q=/);
   await reader.look("runs");
+  // By keyboard: a filter is set, and is the word of a search; then it is cleared.
+  await reader.page.getByLabel("Search words").fill("");
+  await reader.page.getByRole("button", { name: "Search" }).click();
+  const filter = reader.page.getByRole("group", { name: "state" }).getByRole("link", { name: "cancelled" });
+  await filter.press("Enter");
+  await reader.page.waitForURL(/q=state%3Acancelled|q=state:cancelled/);
+  insist((await reader.page.getByLabel("Search words").inputValue()) === "state:cancelled", "the filter is a search word");
+  insist((await filter.getAttribute("aria-current")) === "true", "the filter is set");
+  const words = await reader.page.locator(".runs .badge").allTextContents();
+  insist(words.length > 0 && words.every((word) => word === "cancelled"), `only cancelled runs: ${words}`);
+  await reader.look("filtered");
+  await filter.press("Enter");
+  await reader.page.waitForURL(/q=$/);
   await reader.page.getByRole("link", { name: "Compare", exact: true }).click();
   const chosen = await Promise.all(["Before", "Now"].map((label) => reader.page.getByLabel(label).inputValue()));
   insist(chosen[0] !== chosen[1], `two different runs are chosen: ${chosen}`);

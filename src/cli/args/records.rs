@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::report::compare::TOLERANCE;
 use crate::report::format::Format;
 
 use super::choice::{Choice, choice};
@@ -121,7 +122,7 @@ pub(crate) struct CompareArguments {
     /// How much less a port may carry, in percent
     ///
     /// Example: --tolerance 2
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = TOLERANCE)]
     pub tolerance: f64,
 
     /// Where runs are.

@@ -236,7 +236,7 @@ fn tiles(record: &Record) -> Markup {
                 }
                 Measured::Linktest(plan, linktest) => (ranks::tiles(record, &Links::of(record, plan, linktest))),
                 Measured::Latency(_, latency) => (cables::tiles(latency)),
-                Measured::Imb(_, imb) => (patterns::tiles(record, imb)),
+                Measured::Imb(plan, imb) => (patterns::tiles(record, plan, imb)),
             }
         }
     }
@@ -365,6 +365,43 @@ mod tests {
         }
         let figure = "<p class=\"note\">to sign: n3 send 84.08 Mbit/s payload";
         assert!(below.starts_with(figure), "{below}");
+    }
+
+    /// Symptom: a link test had MiB/s where all other pages and its own map have Mbit/s.
+    #[test]
+    fn a_link_test_has_bits_first_and_the_bandwidth_of_linktest_after_them() {
+        let page = page_of(LINKTEST);
+        let (_, tiles) = page.split_once("<ul class=\"tiles\">").unwrap();
+        let (tiles, _) = tiles.split_once("</ul>").unwrap();
+        for part in [tiles, section(&page, "links"), section(&page, "slowest")] {
+            let (rate, bandwidth) = (part.find("bit/s").unwrap(), part.find("iB/s").unwrap());
+            assert!(rate < bandwidth, "{part}");
+        }
+        assert!(!tiles.contains("iB/s</b>"), "{tiles}");
+    }
+
+    /// Symptom: the axes of patterns had no names, and the first screen had no figure of them.
+    #[test]
+    fn patterns_have_their_best_and_worst_on_the_first_screen_and_names_at_their_axes() {
+        let page = page_of(PATTERNS);
+        let (_, tiles) = page.split_once("<ul class=\"tiles\">").unwrap();
+        let (tiles, _) = tiles.split_once("</ul>").unwrap();
+        for text in [
+            "table",
+            "shortest time: ",
+            "longest time: ",
+            "highest throughput: PingPong, 2 ranks, ",
+        ] {
+            assert!(tiles.contains(text), "{text}: {tiles}");
+        }
+        let curves = section(&page, "patterns");
+        for text in [
+            ">time, us</text>",
+            ">throughput, MB/s</text>",
+            ">length of a message</text>",
+        ] {
+            assert!(curves.contains(text), "{text}");
+        }
     }
 
     /// Symptom: "3 in 1 rounds", and "1 links at 81 %".

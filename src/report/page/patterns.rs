@@ -2,10 +2,12 @@
 
 use maud::{Markup, html};
 
+use crate::judge::names::and_more;
 use crate::plan::imb::{Benchmark, Imb, Mode, Table};
 use crate::record::{ImbRecord, Measured, Record, TableRecord};
-use crate::report::{each_once, imb};
+use crate::report::{count, each_once, imb};
 use crate::stats::imb::{megabytes_per_s, over};
+use crate::units::{show_bytes, show_us};
 
 use super::svg::{at, below, grid, path};
 use super::table::table;
@@ -69,11 +71,43 @@ pub(super) fn sections(
     vec![("curves", curves), ("tables", printed)]
 }
 
-/// The tiles for the first screen: the number of tables and of ranks.
-pub(super) fn tiles(record: &Record, imb: &ImbRecord) -> Markup {
+/// The tiles for the first screen: benchmarks, ranks, and the best and worst of all lines.
+pub(super) fn tiles(record: &Record, plan: &Imb, imb: &ImbRecord) -> Markup {
+    /// Most benchmarks that are named.
+    const NAMED: usize = 4;
+    let benchmarks = each_once(imb.tables.iter().map(|table| table.table.benchmark));
+    let names: Vec<&str> = benchmarks.iter().map(|one| one.name()).collect();
+    let shown = names[..names.len().min(NAMED)].join(", ");
+    let more = and_more(names.len(), NAMED, ", ");
+    let lines = imb.tables.iter().flat_map(|table| {
+        let measured = table.lines.iter().filter(|line| line.left_out.is_none());
+        measured.filter_map(|line| Some((&table.table, line.bytes, over(&line.groups)?.most_s)))
+    });
+    let lines: Vec<(&Table, usize, f64)> = lines.filter(|(.., seconds)| *seconds > 0.0).collect();
+    let said = |table: &Table, bytes: usize| {
+        let of = if bytes > 0 {
+            format!(", {}", show_bytes(bytes as u64))
+        } else {
+            String::new()
+        };
+        format!("{}, {}{of}", table.benchmark.name(), name(table))
+    };
+    let times = || lines.iter().copied();
+    let shortest = times().min_by(|a, b| a.2.total_cmp(&b.2));
+    let longest = times().max_by(|a, b| a.2.total_cmp(&b.2));
+    let rates = times().filter(|(table, bytes, _)| imb::has_rate(table.benchmark) && *bytes > 0);
+    let rates = rates.map(|(table, bytes, seconds)| {
+        let rate = megabytes_per_s(table, plan.rules, bytes, seconds);
+        (table, bytes, rate)
+    });
+    let highest = rates.max_by(|a, b| a.2.total_cmp(&b.2));
     html! {
-        li { b { (imb.tables.len()) } span { "tables of patterns" } }
-        li { b { (imb.ranks.len()) } span { "ranks on " (record.plan.nodes.len()) " nodes" } }
+        li { b { (count(imb.tables.len(), "table")) } span { (shown) (more) } }
+        li { b { (imb.ranks.len()) } span { "ranks on " (count(record.plan.nodes.len(), "node")) } }
+        @for (what, line) in [("shortest", shortest), ("longest", longest)] {
+            @if let Some((table, bytes, seconds)) = line { li { b { (show_us(seconds)) } span { (what) " time: " (said(table, bytes)) } } }
+        }
+        @if let Some((table, bytes, rate)) = highest { li { b { (format!("{rate:.2} MB/s")) } span { "highest throughput: " (said(table, bytes)) } } }
     }
 }
 
@@ -138,8 +172,8 @@ fn of_benchmark(runs: &[Option<(&Imb, &ImbRecord)>], benchmark: Benchmark) -> Ma
         h3 { (benchmark.name()) }
         @if times.is_empty() { (bare(&tables)) } @else {
             div .wide tabindex="0" {
-                (picture(&format!("{}: microseconds of a repetition", benchmark.name()), "us", &times))
-                @if has_rate { (picture(&format!("{}: throughput", benchmark.name()), "MB/s", &rates)) }
+                (picture(&format!("{}: microseconds of a repetition", benchmark.name()), "time, us", &times))
+                @if has_rate { (picture(&format!("{}: throughput", benchmark.name()), "throughput, MB/s", &rates)) }
             }
         }
         (spreads(benchmark, &tables))
@@ -261,7 +295,8 @@ fn decades(curves: &[Curve]) -> (i32, i32) {
     (least, most.max(least + 1))
 }
 
-fn picture(title: &str, unit: &str, curves: &[Curve]) -> Markup {
+/// A picture. `upward` names its upright axis, with the unit.
+fn picture(title: &str, upward: &str, curves: &[Curve]) -> Markup {
     let (low, high) = decades(curves);
     let (first, last) = extent(curves, |(bytes, _)| bytes.log2());
     let wide = (last - first).max(1.0);
@@ -286,7 +321,8 @@ fn picture(title: &str, unit: &str, curves: &[Curve]) -> Markup {
     html! {
         svg .curves role="img" aria-label=(title) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
             title { (title) }
-            text x=(LEFT - 6.0) y="11" text-anchor="end" { (unit) }
+            text x="2" y="11" { (upward) }
+            (below((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 3.0, "length of a message"))
             @for power in low..=high {
                 (grid(LEFT, WIDTH - RIGHT, y(10_f64.powi(power)), &decade(power)))
             }

@@ -9,7 +9,7 @@ use crate::record::Record;
 use crate::report::count;
 use crate::report::linktest::figures::Figures;
 use crate::report::linktest::lines::{bandwidth, time};
-use crate::units::show_bytes;
+use crate::units::{show_bytes, show_rate};
 use numbers::spread::usual;
 
 use super::heat::{Cell, Heat, Kind};
@@ -28,17 +28,22 @@ pub(super) fn tiles(record: &Record, figures: &Figures<'_>) -> Markup {
         }
         @if let Some(slowest) = figures.slowest() {
             li {
-                b { (bandwidth(figures.bandwidth(slowest.mean_s)).trim_start()) }
-                span { "the slowest link: " (figures.rank(slowest.from)) " to " (figures.rank(slowest.to)) }
+                b { (rate(figures.bandwidth(slowest.mean_s))) }
+                span { "the slowest link: " (figures.rank(slowest.from)) " to " (figures.rank(slowest.to)) ", " (bandwidth(figures.bandwidth(slowest.mean_s)).trim_start()) }
             }
         }
-        @if let Some(rate) = figures.bisection() {
-            li { b { (bandwidth(rate).trim_start()) } span { "between the two halves, on average" } }
+        @if let Some(across) = figures.bisection() {
+            li { b { (rate(across)) } span { "between the two halves, on average, " (bandwidth(across).trim_start()) } }
         }
         @if let Some(all) = figures.all_to_all() {
             li { b { (time(all.most_s).trim_start()) } span { "a message from each rank to every other one, at the same time" } }
         }
     }
+}
+
+/// Bytes per second as a rate. LinkTest's own unit, [`bandwidth`], follows it.
+fn rate(bytes_per_s: f64) -> String {
+    show_rate(bytes_per_s * 8.0)
 }
 
 /// The sections on links, each with its name.
@@ -99,11 +104,10 @@ pub(super) fn heat(figures: &Figures<'_>, middle: f64) -> Heat {
 fn described(figures: &Figures<'_>) -> Vec<(&'static str, String)> {
     let plan = figures.plan;
     let both = |seconds: f64| {
-        format!(
-            "{} ({})",
-            time(seconds).trim_start(),
-            bandwidth(figures.bandwidth(seconds)).trim_start()
-        )
+        let bytes_per_s = figures.bandwidth(seconds);
+        let (time, bandwidth) = (time(seconds), bandwidth(bytes_per_s));
+        let (time, bandwidth) = (time.trim_start(), bandwidth.trim_start());
+        format!("{time} ({}, {bandwidth})", rate(bytes_per_s))
     };
     let mut all = vec![(
         "messages",
@@ -163,13 +167,14 @@ fn slowest(figures: &Figures<'_>) -> Markup {
     html! {
         section #slowest {
             h2 { "The slowest links" }
-            (table(html! { th { "from" } th { "to" } th .number { "time" } th .number { "bandwidth" } th .number { "median message" } th .number { "99 % of messages" } th .number { "time in isolation" } }, html! {
+            (table(html! { th { "from" } th { "to" } th .number { "time" } th .number { "rate" } th .number { "bandwidth" } th .number { "median message" } th .number { "99 % of messages" } th .number { "time in isolation" } }, html! {
                 @for link in links.into_iter().take(WORST) {
                     @let spread = link.times.last().and_then(|time| time.spread);
                     tr {
                         td { (figures.rank(link.from)) }
                         td { (figures.rank(link.to)) }
                         td .number { (time(link.mean_s).trim_start()) }
+                        td .number { (rate(figures.bandwidth(link.mean_s))) }
                         td .number { (bandwidth(figures.bandwidth(link.mean_s)).trim_start()) }
                         td .number { @if let Some(spread) = spread { (time(spread.median_s).trim_start()) } }
                         td .number { @if let Some(spread) = spread { (time(spread.p99_s).trim_start()) } }

@@ -13,7 +13,7 @@ use crate::record::{
 };
 use crate::units::{Scale, show_ns, show_rate, sum};
 
-use crate::report::compare::{CAUTION, Comparison};
+use crate::report::compare::{CAUTION, Comparison, Row, TOLERANCE};
 use crate::report::figures::{Figures, Port};
 use crate::report::wires as interfaces;
 use crate::report::{
@@ -234,16 +234,22 @@ pub fn changes(comparison: &Comparison, most: usize) -> Markup {
     let unit = measure.unit(largest);
     let show = |one| measure.show(one, largest);
     let cell = |figure: Option<f64>| figure.map_or_else(String::new, show);
+    let rows = || comparison.rows.iter().take(most);
+    let is_worse = |row: &Row| comparison.is_worse(row, TOLERANCE);
+    let word = |row: &Row| is_worse(row).then_some(VerdictWord::Fail);
+    let figures = |row: &Row| {
+        html! {
+            td { (row.name) }
+            td .number { (cell(row.before)) }
+            td .number { (cell(row.now)) }
+            td .number data-word=[word(row)] { (row.shown_change().unwrap_or_default()) }
+        }
+    };
     html! {
+        @if rows().any(is_worse) { p .note { "Red: worse by more than " (TOLERANCE) " %." } }
         (table(html! { th { (comparison.of) } th .number { "before, " (unit) } th .number { "now, " (unit) } th .number { "change" } }, html! {
-            @for row in comparison.rows.iter().take(most) {
-                tr {
-                    td { (row.name) }
-                    td .number { (cell(row.before)) }
-                    td .number { (cell(row.now)) }
-                    td .number { (row.shown_change().unwrap_or_default()) }
-                }
-            }
+            @if let Some(total) = comparison.total() { tr .total { (figures(&total)) } }
+            @for row in rows() { tr { (figures(row)) } }
         }))
     }
 }

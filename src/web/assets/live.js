@@ -1,7 +1,13 @@
-// Follows a run: puts each part that the server draws in place of the one before it, says when the server is silent, and reads out cells of the matrix.
+// Adds local times to those in UTC. Follows a run: puts each part that the server draws in place of the one before it, says when the server is silent, and reads out cells of the matrix.
 "use strict";
 (() => {
   const at = (id) => document.getElementById(id);
+  const addLocal = (part) => part.querySelectorAll("time[datetime]").forEach((time) => {
+    const local = ` (${new Date(time.dateTime).toLocaleString([], { timeZoneName: "short" })})`;
+    if (time.title) time.title += local;
+    else time.append(local);
+  });
+  addLocal(document);
   if (!at("run") || !at("run").dataset.events) return;
   // The server sends something each second. Time of silence until the page says so, and until it connects anew.
   const SILENT_MS = 2200;
@@ -64,6 +70,7 @@
       made.innerHTML = event.data;
       const now = made.content.firstElementChild;
       if (!now) return;
+      addLocal(made.content);
       const { events, cancel, title } = now.dataset;
       document.title = `${title} - pipebench`;
       put(at("run"), now);

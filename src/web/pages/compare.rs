@@ -28,9 +28,10 @@ pub(crate) fn compare(
             select #(name) name=(name) {
                 @for run in runs {
                     option value=(run.name) selected[run.name == chosen] {
+                        // A phone shows the first words alone.
+                        @if let Some(at) = run.when_ms() { (show_utc(at)) " UTC, " }
                         (run.title)
                         @if let Some(word) = run.verdict { ", " (word) }
-                        @if let Some(at) = run.when_ms() { ", " (show_utc(at)) " UTC" }
                     }
                 }
             }
@@ -67,5 +68,56 @@ fn beside(app: &App, both: &Comparison) -> Markup {
         }
         (changes(both, MOST_ROWS))
         @if both.rows.len() > MOST_ROWS { p .note { (both.rows.len() - MOST_ROWS) " more rows: pipebench compare prints them." } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::json;
+    use crate::web::app::tests::app;
+    use crate::web::state::tests::state;
+
+    /// Symptom: on a phone the choice of two runs was cut off before their dates, by which they differ.
+    #[test]
+    fn a_choice_of_runs_begins_with_what_differs() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = app(folder.path());
+        let runs = ["pb-20261123-034713-f63c44", "pb-20261122-034713-f63c44"].map(state);
+        let page = compare(&app, &Asker::default(), &runs, [""; 2], None).into_string();
+        let option = ">2026-11-23 03:47:13 UTC, rack 7 - mesh, PASS</option>";
+        assert_eq!(page.matches(option).count(), 4, "{page}");
+    }
+
+    /// Symptom: among two hundred rows no colour showed what had become worse, and no row how much all of it was.
+    #[test]
+    fn rows_that_became_worse_are_red_and_all_rows_have_a_total() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = app(folder.path());
+        let record = include_str!("../../../tests/golden/acceptance/record.json");
+        let before = json::read(record).unwrap();
+        let record = include_str!("../../../tests/golden/slow-receiver/record.json");
+        let now = json::read(record).unwrap();
+        let page = |now| {
+            let both = Comparison::of(&before, now);
+            compare(&app, &Asker::default(), &[], [""; 2], Some(&both)).into_string()
+        };
+        let worse = page(&now);
+        let (_, rows) = worse
+            .split_once("<tbody><tr class=\"total\"><td>sum of ")
+            .unwrap();
+        let rows: Vec<&str> = rows.split("</tr>").collect();
+        assert!(
+            rows[0].starts_with("8 rows</td>") && rows[0].contains(" %</td>"),
+            "{worse}"
+        );
+        assert!(rows[1].contains("<td>n3 receive</td>"), "{worse}");
+        assert!(rows[1].contains("data-word=\"FAIL\">-"), "{worse}");
+        assert!(worse.contains("Red: worse by more than 5 %."), "{worse}");
+        let same = page(&before);
+        assert!(
+            !same.contains("data-word=\"FAIL\">") && !same.contains("Red: "),
+            "{same}"
+        );
     }
 }

@@ -10,7 +10,7 @@ use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::State;
 
-use super::{badge, chart, page};
+use super::{badge, chart, page, utc};
 
 /// Runs of the page, latest first, with the figures of their ports.
 pub(crate) struct History<'a> {
@@ -86,7 +86,7 @@ pub(crate) fn history(app: &App, asker: &Asker, history: &History<'_>) -> Markup
                 } }
                 tbody { @for (state, ways) in &shown { tr {
                     td { a href={ (app.base) "/runs/" (state.name) } { (state.name) } }
-                    td { @if let Some(at) = state.when_ms() { (show_utc(at)) } }
+                    td { @if let Some(at) = state.when_ms() { time datetime=(utc(at)) title={ (show_utc(at)) " UTC" } { (show_utc(at)) } } }
                     td { (badge(state)) }
                     @for way in ways { (cells(*way, port.is_empty(), has_shares)) }
                     td { (state.what) }

@@ -22,7 +22,6 @@ use crate::units::{show_age, show_rate, show_utc, sum};
 
 use super::app::App;
 use super::guard::Asker;
-use super::run_store::RunName;
 use super::state::{Stage, State};
 
 const STYLE: &str = include_str!("../assets/site.css");
@@ -65,7 +64,7 @@ fn page(app: &App, asker: &Asker, title: &str, refresh: Option<u32>, body: Marku
                     } @else if let Some(user) = &asker.user {
                         span { (user) }
                     } @else {
-                        a href={ (base) "/login" } { "Log in" }
+                        a href=(login_address(app, asker)) { "Log in" }
                     }
                 }
                 main #content { (body) }
@@ -83,31 +82,55 @@ fn mark(app: &App, asker: &Asker) -> Markup {
 pub(super) fn problem(app: &App, asker: &Asker, status: u16, what: &str) -> Markup {
     let body = html! {
         h1 { "Request failed" }
-        p role="alert" .complaint { (what) " (" (status) ")." }
+        p role="alert" .complaint { (sentence(&format!("{what} ({status})"))) }
         p { a href={ (app.base) "/" } { "Back to the start page" } }
     };
     page(app, asker, "Request failed", None, body)
 }
 
-/// Login page, which asks for the token. `run` is the run to show after the login.
-pub(super) fn login(
-    app: &App,
-    asker: &Asker,
-    run: Option<&RunName>,
-    complaint: Option<&str>,
-) -> Markup {
+/// Address of the login, which leads back to the page that the asker asked for.
+pub(super) fn login_address(app: &App, asker: &Asker) -> String {
+    let to = asker
+        .page
+        .as_deref()
+        .map(|page| format!("?to={}", in_address(page)));
+    format!("{}/login{}", app.base, to.unwrap_or_default())
+}
+
+/// A text as a value in an address.
+fn in_address(text: &str) -> String {
+    let encoded = text.bytes().map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'/' | b':' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    });
+    encoded.collect()
+}
+
+/// Login page, which asks for the token.
+pub(super) fn login(app: &App, asker: &Asker, complaint: Option<&str>) -> Markup {
     let body = html! {
         h1 { "Log in" }
         p .note { "You need this site's token to start or cancel a run. Ask the person who runs the site: the site file names the file that holds the token." }
-        @if let Some(complaint) = complaint { p role="alert" .complaint { (complaint) "." } }
+        @if let Some(complaint) = complaint { p role="alert" .complaint { (sentence(complaint)) } }
         form .fields method="post" action={ (app.base) "/login" } {
-            @if let Some(run) = run { input type="hidden" name="run" value=(run); }
+            @if let Some(page) = &asker.page { input type="hidden" name="to" value=(page); }
             label for="token" { "Token" }
             input #token type="password" name="token" autocomplete="current-password" required autofocus;
             button { "Log in" }
         }
     };
     page(app, asker, "Log in", None, body)
+}
+
+/// An error as a sentence. A word at its beginning gets a capital; an option or the name of a host stays as it is.
+fn sentence(text: &str) -> String {
+    let word = text.split(' ').next().unwrap_or_default();
+    let is_word = !word.is_empty() && word.bytes().all(|letter| letter.is_ascii_lowercase());
+    let (first, rest) = text.split_at(usize::from(is_word));
+    let end = if text.ends_with('.') { "" } else { "." };
+    format!("{}{rest}{end}", first.to_uppercase())
 }
 
 /// Badge of a run.
@@ -143,9 +166,14 @@ fn class_of(word: VerdictWord) -> &'static str {
     }
 }
 
-/// A date in UTC, in a `time` element that programs can read.
+/// A date in UTC. The page's script adds the local time.
 fn date(at_ms: u64) -> Markup {
-    html! { time { (show_utc(at_ms)) " UTC" } }
+    html! { time datetime=(utc(at_ms)) { (show_utc(at_ms)) " UTC" } }
+}
+
+/// A date as in the attribute of a `time` element.
+fn utc(at_ms: u64) -> String {
+    show_utc(at_ms).replace(' ', "T") + "Z"
 }
 
 /// List of runs. A desktop shows each run as a row, a phone as a card.
@@ -172,7 +200,7 @@ fn row(app: &App, asker: &Asker, state: &State, now_ms: u64) -> Markup {
                 @let texts = [&state.hosts, &state.what, &state.note];
                 @for text in texts.into_iter().filter(|text| !text.is_empty() && **text != state.title) { div .note { (text) } }
             }
-            td { @if let Some(at) = state.when_ms() { time datetime={ (show_utc(at)) "Z" } title={ (show_utc(at)) " UTC" } { (ago(at, now_ms)) } } }
+            td { @if let Some(at) = state.when_ms() { time datetime=(utc(at)) title={ (show_utc(at)) " UTC" } { (ago(at, now_ms)) } } }
             td { (state.took.as_deref().unwrap_or_default()) }
             td { (result(state)) }
             td { (state.by) }
@@ -279,11 +307,44 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let body = runtime.unwrap().block_on(body).unwrap();
         let page = String::from_utf8(body.to_vec()).unwrap();
-        assert!(page.contains("there is no such page (404)."), "{page}");
+        assert!(page.contains("There is no such page (404)."), "{page}");
         assert!(
             page.contains("Log out") && !page.contains("Log in"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn an_error_is_a_sentence_and_names_stay_as_they_are() {
+        for (text, shown) in [
+            ("wrong token", "Wrong token."),
+            (
+                "--pattern mesh needs more nodes",
+                "--pattern mesh needs more nodes.",
+            ),
+            ("n1: busy: run pb-1", "n1: busy: run pb-1."),
+            (
+                "a test takes 2 h (give less)",
+                "A test takes 2 h (give less).",
+            ),
+            ("Done.", "Done."),
+            ("", "."),
+        ] {
+            assert_eq!(sentence(text), shown);
+        }
+        assert_eq!(
+            in_address("/?again=a b&\u{e9}"),
+            "/%3Fagain%3Da%20b%26%C3%A9"
+        );
+    }
+
+    /// Symptom: dates were in UTC alone, and no program or script could read them.
+    #[test]
+    fn a_date_is_in_utc_and_a_script_can_add_the_local_time() {
+        let date = date(1_795_405_633_000).into_string();
+        let own = "<time datetime=\"2026-11-23T03:47:13Z\">2026-11-23 03:47:13 UTC</time>";
+        assert_eq!(date, own);
+        assert!(SCRIPT.contains("time[datetime]"));
     }
 
     #[test]

@@ -7,14 +7,14 @@ use maud::{Markup, html};
 
 use crate::record::{Live, Record};
 use crate::report::format::Format;
-use crate::report::{history, page as sheet};
+use crate::report::{count, history, page as sheet};
 use crate::units::{show_age, show_rate};
 use crate::web::answers::MOST_SEARCH;
 use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::{Stage, State};
 
-use super::{badge, chart, date, mark, page, word};
+use super::{badge, chart, date, mark, page, sentence, word};
 
 /// Interval at which a page without events reloads, in seconds.
 const REFRESH_S: u32 = 3;
@@ -123,7 +123,7 @@ impl Part<'_> {
         };
         html! {
             section #ended aria-label="result" {
-                @if let Some(why) = &state.why { p .notice { (why) } }
+                @if let Some(why) = &state.why { p .notice { (sentence(why)) } }
                 @match self.record.as_ref().filter(|_| has_result) { Some(record) => (sheet::result(record, &next)), None => (next) }
                 @if let Some(record) = self.record.as_ref().filter(|_| state.is_measured()) { (self.history(record)) }
                 @if is_readable {
@@ -159,22 +159,21 @@ impl Part<'_> {
     }
 }
 
-/// Place of a run in the queue: the runs `ahead`, the first of which holds the fabric, and the time that they take.
+/// A run that waits: the runs `ahead`, the first of which holds the fabric, and the time that they take.
 fn queued(base: &str, ahead: &[State], now_ms: u64) -> Markup {
     html! {
         section #queue aria-label="place in the queue" aria-live="polite" {
-            @match ahead {
-                [] => p { "Queued: next to start." },
-                [first, rest @ ..] => {
-                    p {
-                        "Queued: number " (ahead.len()) " in the queue of its fabric. It waits for "
-                        a href={ (base) "/runs/" (first.name) } { (first.name) }
-                        " (" @if !first.what.is_empty() { (first.what) ", " } "requested by " (first.by) ")"
-                        @match rest.len() { 0 => {}, 1 => " and one other run", others => { " and " (others) " other runs" } }
-                        "."
+            @if ahead.is_empty() { p { "This run is the next to start." } } @else {
+                p { "This run waits for " (count(ahead.len(), "run")) ", since runs that share ports must not load them at the same time:" }
+                ol {
+                    @for run in ahead {
+                        li { a href={ (base) "/runs/" (run.name) } { (run.title) } ", " (word(run)) ", requested by " (run.by) @if !run.what.is_empty() { " (" (run.what) ")" } }
                     }
-                    @if let Some(seconds) = wait_s(ahead, now_ms) {
-                        p { "It starts in about " (show_age(seconds)) ": data flow that long in the runs ahead of it. Their starts and retests are not counted." }
+                }
+                p {
+                    @match wait_s(ahead, now_ms) {
+                        Some(seconds) => { "It starts in about " (show_age(seconds)) ". Starts and retests of these runs can make that longer." }
+                        None => "How long that takes is unknown, since not all of these runs have a planned length.",
                     }
                 }
             }
@@ -358,10 +357,10 @@ mod tests {
             30_000,
         );
         for text in [
-            "number 2 in the queue",
-            "href=\"/base/runs/pb-20261121-101500-abcdef\"",
-            "(rack 7: quick, requested by anna) and one other run.",
-            "in about 1 min 40 s",
+            "waits for 2 runs, since",
+            "href=\"/base/runs/pb-20261121-101500-abcdef\">pb-20261121-101500-abcdef</a>, running, requested by anna (rack 7: quick)",
+            "</a>, queued, requested by",
+            "It starts in about 1 min 40 s.",
         ] {
             assert!(page.contains(text), "{text}: {page}");
         }
@@ -373,9 +372,11 @@ mod tests {
             data_ms: None,
             ..second
         };
-        assert_eq!(wait_s(&[first, unknown], 0), None);
+        assert_eq!(wait_s(&[first.clone(), unknown.clone()], 0), None);
+        let page = draw_of(&state(Stage::Queued), &[first, unknown], 0);
+        assert!(page.contains("How long that takes is unknown"), "{page}");
         let page = draw_of(&state(Stage::Queued), &[], 30_000);
-        assert!(page.contains("next to start"), "{page}");
+        assert!(page.contains("the next to start"), "{page}");
     }
 
     /// Symptom: at its end a run lost its figures, and the page had only links.
@@ -442,7 +443,7 @@ mod tests {
         };
         let page = part.draw().into_string();
         assert!(
-            page.contains("the run was cancelled") && page.contains("Open the report"),
+            page.contains("The run was cancelled.") && page.contains("Open the report"),
             "{page}"
         );
         assert!(!page.contains("<header"), "{page}");

@@ -11,7 +11,7 @@ use crate::web::run_store::RunName;
 use crate::web::site::length;
 use crate::web::state::State;
 
-use super::{mark, page, rows};
+use super::{login_address, mark, page, rows, sentence};
 
 /// First page: runs under way, the form that starts a run, and the latest runs. The form has the values in `typed`.
 pub(crate) fn home(
@@ -28,8 +28,8 @@ pub(crate) fn home(
             (rows(app, asker, under_way))
         }
         h1 { "Start a run" }
-        @if asker.is_known { (form(app, typed, refusal)) } @else {
-            p { a .button href={ (app.base) "/login" } { "Log in to start a run" } }
+        @if asker.is_known { (form(app, asker, typed, refusal)) } @else {
+            p { a .button href=(login_address(app, asker)) { "Log in to start a run" } }
         }
         @if !latest.is_empty() {
             h2 { "Latest results" }
@@ -40,19 +40,30 @@ pub(crate) fn home(
 }
 
 /// The form. It only asks the question, so that it has an address and a browser can go back to it.
-fn form(app: &App, typed: &Typed, refusal: Option<&Refusal>) -> Markup {
+fn form(app: &App, asker: &Asker, typed: &Typed, refusal: Option<&Refusal>) -> Markup {
     let site = &app.queue.site;
-    let value = |name: &str| typed.get(name).map_or("", String::as_str);
-    let wrong = |name: &str| refusal.filter(|refusal| refusal.field == name);
+    let user = asker.user.as_deref().unwrap_or_default();
+    let default = |name: &str| if name == "by" { user } else { "" };
+    let value = |name: &str| typed.get(name).map_or(default(name), String::as_str);
+    let refusals: Vec<&Refusal> = refusal.into_iter().flat_map(Refusal::all).collect();
+    let wrong = |name: &str| refusals.iter().find(|one| one.field == name).copied();
     let is_wrong = |name: &str| wrong(name).map(|_| "true");
+    let described = |name: &str| match wrong(name) {
+        Some(_) => format!("{name}-help {name}-wrong"),
+        None => format!("{name}-help"),
+    };
+    // A page has one first field.
+    let inputs = ["hosts", "phases", "time", "rate", "by", "note"];
+    let first_wrong = inputs.into_iter().find(|name| wrong(name).is_some());
+    let has_focus = |name: &str| first_wrong == Some(name);
     let text = |name: &str, label: &str, fill: &str, most: u32, help: &str| {
         // Other commands have no time of a test.
         let of_load = (name == "time").then_some("load");
         html! {
             label for=(name) class=[of_load] { (label) }
             input #(name) class=[of_load] name=(name) value=(value(name)) maxlength=(most) list=[(name == "time").then_some("time-list")] autocomplete=(fill) autocapitalize="off"
-                spellcheck="false" aria-describedby={ (name) "-help" } aria-invalid=[is_wrong(name)] autofocus[is_wrong(name).is_some()];
-            (complaint(wrong(name)))
+                spellcheck="false" aria-describedby=(described(name)) aria-invalid=[is_wrong(name)] autofocus[has_focus(name)];
+            (complaint(name, wrong(name)))
             span class={ "note" @if of_load.is_some() { " load" } } id={ (name) "-help" } { (help) }
         }
     };
@@ -74,24 +85,24 @@ fn form(app: &App, typed: &Typed, refusal: Option<&Refusal>) -> Markup {
     let phases = typed.get("phases").filter(|text| !text.is_empty());
     let phases = phases.map_or("2", String::as_str);
     html! {
-        @if let Some(refusal) = refusal.filter(|refusal| is_elsewhere(refusal.field)) {
-            p role="alert" .complaint { (refusal.what) "." }
+        @for refusal in refusals.iter().filter(|refusal| is_elsewhere(refusal.field)) {
+            p role="alert" .complaint { (sentence(&refusal.what)) }
         }
         form .fields action={ (app.base) "/confirm" } {
             @if !site.groups.is_empty() {
                 label for="group" { "Hosts" }
-                select #group name="group" aria-invalid=[is_wrong("group")] {
+                select #group name="group" aria-invalid=[is_wrong("group")] aria-describedby=[wrong("group").map(|_| "group-wrong")] {
                     @if site.allow.free_hosts { option value="" { "enter host names below" } }
                     @for (one, group) in site.groups_in_order() { option value=(one) selected[one == value("group")] { (one) " (" (group.listed()) ")" } }
                 }
-                (complaint(wrong("group")))
+                (complaint("group", wrong("group")))
             }
             @if site.allow.free_hosts { (text("hosts", "Host names", "off", 4096, "Such as n1,n2 or n[01-16].")) }
             (tests(app, typed, wrong("profile").or(wrong("pattern"))))
             label .load for="phases" { "Phases" }
-            input #phases .load name="phases" type="number" min="2" max=(site.allow.phases) value=(phases) required aria-describedby="phases-help"
-                aria-invalid=[is_wrong("phases")];
-            (complaint(wrong("phases")))
+            input #phases .load name="phases" type="number" min="2" max=(site.allow.phases) value=(phases) required aria-describedby=(described("phases"))
+                aria-invalid=[is_wrong("phases")] autofocus[has_focus("phases")];
+            (complaint("phases", wrong("phases")))
             span .note .load #phases-help { "2: every node sends and receives. With 3 or more, nodes also pass blocks on, which loads the ports as a relay does." }
             (text("time", "Time per test", "off", 12, &format!("Such as {}. Default: {} with quick, 30 s for each permutation with acceptance. At most {most}.", length(usual_ns), length(usual_ns))))
             datalist #time-list { @for one in [5, 30, 60].into_iter().filter(|one| one * SECOND_NS <= site.limits.time_ns) { option value={ (one) "s" } {} } }
@@ -152,7 +163,7 @@ fn tests(app: &App, typed: &Typed, wrong: Option<&Refusal>) -> Markup {
                 }
             }
         }
-        (complaint(wrong))
+        (complaint("tests", wrong))
     }
 }
 
@@ -190,7 +201,7 @@ fn takes(known_ms: &[u64]) -> String {
     let show = |ms: u64| show_age(ms.div_ceil(1000));
     // Zero: until all is measured.
     match (known_ms.iter().min(), known_ms.iter().max()) {
-        (Some(least), Some(most)) if least < most => {
+        (Some(least), Some(most)) if show(*least) != show(*most) => {
             format!(
                 "; {} to {}, depending on the group",
                 show(*least),
@@ -202,8 +213,9 @@ fn takes(known_ms: &[u64]) -> String {
     }
 }
 
-fn complaint(refusal: Option<&Refusal>) -> Markup {
-    html! { @if let Some(refusal) = refusal { span .complaint role="alert" { (refusal.what) "." } } }
+/// The error in a field, if any. The field refers to it by its id.
+fn complaint(name: &str, refusal: Option<&Refusal>) -> Markup {
+    html! { @if let Some(refusal) = refusal { span .complaint role="alert" id={ (name) "-wrong" } { (sentence(&refusal.what)) } } }
 }
 
 /// The question before a start.
@@ -231,6 +243,11 @@ pub(crate) fn question(app: &App, asker: &Asker, question: &Question) -> Markup 
         request.is_some_and(|request| request.asked.fabric == offer.asked.fabric)
     };
     let before: Vec<&State> = question.under_way.iter().filter(same).collect();
+    let fields = question.fields;
+    let given = [
+        ("requested by", fields.by.trim()),
+        ("purpose", fields.note.trim()),
+    ];
     let body = html! {
         h1 { (offer.extent.question()) }
         p { (offer.asked.what) ". " @if offer.extent.data_ms > 0 { (number(offer.extent.tests)) } @else { "It ends when all is measured, after " (length(app.queue.site.limits.duration_ns)) " and five minutes at the latest." } }
@@ -238,6 +255,7 @@ pub(crate) fn question(app: &App, asker: &Asker, question: &Question) -> Markup 
             "The run slows down all other traffic on these ports."
             @if offer.extent.data_ms > 0 { " It takes longer than this time: pipebench also starts the hosts, drains the links and retests suspects." }
         }
+        dl { @for (name, text) in given.into_iter().filter(|(_, text)| !text.is_empty()) { dt { (name) } dd { (text) } } }
         @if let Some(run) = question.started {
             p .notice { "This run was started: " a href={ (app.base) "/runs/" (run) } { (run) } "." }
         } @else {
@@ -246,7 +264,7 @@ pub(crate) fn question(app: &App, asker: &Asker, question: &Question) -> Markup 
             }
             form method="post" action={ (app.base) "/start" } {
                 (mark(app, asker))
-                @for (name, value) in question.fields.typed() { input type="hidden" name=(name) value=(value); }
+                @for (name, value) in fields.typed() { input type="hidden" name=(name) value=(value); }
                 input type="hidden" name="ticket" value=(question.ticket);
                 button autofocus { "Start" }
                 " "
@@ -278,7 +296,8 @@ mod tests {
 
     fn shown(values: &[(&str, &str)], refusal: Option<&Refusal>) -> String {
         let folder = tempfile::tempdir().unwrap();
-        form(&app(folder.path()), &typed(values), refusal).into_string()
+        let asker = Asker::default();
+        form(&app(folder.path()), &asker, &typed(values), refusal).into_string()
     }
 
     /// Symptom: no word on quick and acceptance, and a pattern could be chosen that `acceptance` silently ignored.
@@ -307,6 +326,15 @@ mod tests {
         assert!(place("rack 7") < place("local"), "{page}");
     }
 
+    /// Symptom: "11 s to 11 s, depending on the group".
+    #[test]
+    fn times_that_read_alike_are_no_range() {
+        assert_eq!(takes(&[10_200, 11_000]), "; 11 s");
+        let range = "; 11 s to 21 s, depending on the group";
+        assert_eq!(takes(&[20_400, 10_200]), range);
+        assert_eq!(takes(&[0, 0]), "");
+    }
+
     /// Symptom: the error appeared twice ("time: time "10 apples"..."), and with a wrong number of phases the form came back empty.
     #[test]
     fn an_error_appears_once_and_what_was_typed_comes_back() {
@@ -318,7 +346,7 @@ mod tests {
         ];
         for field in ["time", "phases", "run", "hosts"] {
             let page = shown(&values, Some(&Refusal::of(field, "cannot be read")));
-            assert_eq!(page.matches("cannot be read").count(), 1, "{page}");
+            assert_eq!(page.matches("Cannot be read.<").count(), 1, "{page}");
             assert_eq!(page.matches("role=\"alert\"").count(), 1, "{page}");
             assert!(page.contains("value=\"quick rotate\" checked"), "{page}");
             for (_, value) in &values[..3] {
@@ -330,17 +358,56 @@ mod tests {
         }
     }
 
+    /// Symptom: only the first wrong field was named, in lower case.
+    #[test]
+    fn each_wrong_field_has_its_sentence_beside_it() {
+        let mut refusal = Refusal::of("note", "must be one line");
+        refusal.others = vec![
+            Refusal::of("time", "time \"x\" cannot be read"),
+            Refusal::of("run", "--mtu 9000 does not fit"),
+        ];
+        let page = shown(&[], Some(&refusal));
+        for text in [
+            "id=\"note-wrong\">Must be one line.</span>",
+            "id=\"time-wrong\">Time &quot;x&quot; cannot be read.</span>",
+            "aria-describedby=\"time-help time-wrong\"",
+            ">--mtu 9000 does not fit.</p>",
+        ] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
+        assert_eq!(page.matches("role=\"alert\"").count(), 3, "{page}");
+        assert_eq!(page.matches("autofocus").count(), 1, "{page}");
+    }
+
+    /// Symptom: after an error, the name from the web server's login was missing.
+    #[test]
+    fn a_name_that_the_form_began_with_is_there_after_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = app(folder.path());
+        let asker = Asker {
+            user: Some("anna".to_owned()),
+            ..Asker::default()
+        };
+        let refusal = Refusal::of("time", "cannot be read");
+        let form = |values: &[(&str, &str)]| {
+            form(&app, &asker, &typed(values), Some(&refusal)).into_string()
+        };
+        assert!(form(&[("time", "x")]).contains("name=\"by\" value=\"anna\""));
+        assert!(form(&[("by", "")]).contains("name=\"by\" value=\"\""));
+    }
+
     /// Symptom: Back after Start asked "Confirm Form Resubmission", since the question was the answer to a form.
     #[test]
     fn the_form_is_sent_in_an_address_and_its_question_starts_one_run() {
         let folder = tempfile::tempdir().unwrap();
         let app = app(folder.path());
-        let page = form(&app, &Typed::new(), None).into_string();
+        let page = form(&app, &Asker::default(), &Typed::new(), None).into_string();
         assert!(
             page.contains("action=\"/confirm\"") && !page.contains("post"),
             "{page}"
         );
-        let fields = Fields::read(&typed(&[("group", "rack 7")])).unwrap();
+        let values = [("group", "rack 7"), ("by", "anna"), ("note", "new <cable>")];
+        let fields = Fields::read(&typed(&values));
         let offer = app.queue.offer(&fields).unwrap();
         let run = "pb-20261121-101500-abcdef".parse().unwrap();
         let asked = |started| {
@@ -360,6 +427,8 @@ mod tests {
             "value=\"a.b\"",
             "href=\"/?group=rack+7\"",
             "action=\"/start\"",
+            // Symptom: the question did not show for whom and why.
+            "<dt>requested by</dt><dd>anna</dd><dt>purpose</dt><dd>new &lt;cable&gt;</dd>",
         ] {
             assert!(page.contains(text), "{text}: {page}");
         }
