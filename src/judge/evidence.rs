@@ -191,7 +191,9 @@ impl Writer<'_> {
 
     /// Words for the settings of a port's host that cost rate, after the limit that they may explain.
     fn costs_at(&self, port: usize) -> String {
-        let costs = self.view.ports[port].costs.iter();
+        /// A bond can have 16 cards with the same setting.
+        const MOST: usize = 3;
+        let costs = self.view.ports[port].costs.iter().take(MOST);
         costs.map(|cost| format!("; {cost}")).collect()
     }
 
