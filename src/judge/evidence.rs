@@ -184,8 +184,32 @@ impl Writer<'_> {
         let frames = looks.filter_map(|one| one.frames.get(port));
         let segments = sum(frames.map(|frames| frames.discarded));
         vec![format!(
-            "up to {segments} segments reached it and were lost in the host for lack of room (frames that its interface missed, packets beyond its backlog)"
+            "up to {segments} segments reached it and were lost in the host for lack of room (frames that its interface missed, packets beyond its backlog){}",
+            self.costs_at(port)
         )]
+    }
+
+    /// Words for the settings of a port's host that cost rate, after the limit that they may explain.
+    fn costs_at(&self, port: usize) -> String {
+        /// A bond can have 16 cards with the same setting.
+        const MOST: usize = 3;
+        let costs = self.view.ports[port].costs.iter().take(MOST);
+        costs.map(|cost| format!("; {cost}")).collect()
+    }
+
+    /// Why a port direction is limited by its host: the limits, the first with the settings that may explain it.
+    pub(super) fn why_limited(&self, place: Place) -> Vec<String> {
+        let mut limits = self.limits_of(place);
+        let port = place.port().map(|(port, _)| port);
+        // No setting makes a slot faster.
+        let port = port.filter(|port| self.view.ports[*port].slot_limit.is_none());
+        let costs = port.map_or_else(String::new, |port| self.costs_at(port));
+        match limits.first_mut() {
+            Some(limit) => limit.push_str(&costs),
+            None if costs.is_empty() => {}
+            None => limits.push(format!("its host was at its limit{costs}")),
+        }
+        limits
     }
 
     pub(super) fn limits_of(&self, place: Place) -> Vec<String> {

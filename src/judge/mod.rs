@@ -35,6 +35,7 @@ pub(crate) mod series;
 mod slowed;
 mod sums;
 pub(crate) mod thresholds;
+pub(crate) mod tuning;
 mod unexplained;
 pub(crate) mod unfit;
 pub(crate) mod uniform;

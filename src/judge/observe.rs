@@ -16,6 +16,7 @@ use super::filling::Flow;
 use super::host;
 use super::series::{self, Series};
 use super::sums;
+use super::tuning;
 use super::unfit;
 use super::view::{PortView, View};
 
@@ -187,6 +188,10 @@ impl View {
             slot_limit: interface
                 .zip(speed_bits_per_s)
                 .and_then(|(one, speed)| host::slot_limit(one, speed)),
+            costs: interface.map_or_else(Vec::new, |one| {
+                let costs = tuning::costs(one, host.facts.cores).into_iter();
+                costs.map(|cost| cost.to_string()).collect()
+            }),
             unseen: interface.and_then(host::unseen),
             counters: InterfaceCounters::default(),
         });

@@ -50,6 +50,17 @@ pub(super) const RISING_LACKS: f64 = 0.8;
 /// A link is recovering its rate if the last stretch of a window carries this multiple of the first.
 pub(super) const RISES: f64 = 1.2;
 
+// What costs rate on a host.
+
+/// Line rate in Gbit/s from which offloads that are off are named before a run: a core fills slower ports without them, and some of their drivers have them off.
+pub(super) const OFFLOADS_FROM_GBIT: f64 = 5.0;
+/// Line rate in Gbit/s from which receive rings and queues are compared with their maximum: a core takes about this rate, so that faster ports need several.
+pub(super) const FAST_PORT_GBIT: f64 = 25.0;
+/// A receive ring below this share of its maximum is small for such a port: 512 entries are full after 63 us of full frames at 100 Gbit/s.
+pub(super) const RING_SMALL: f64 = 0.125;
+/// Receive queues that such a port needs for each `FAST_PORT_GBIT`, if host and card have as many: a hash distributes connections unevenly.
+pub(super) const QUEUES_PER_FAST: f64 = 2.0;
+
 // Time inside the window.
 
 /// Shortest stretch of a window that is judged, in seconds.

@@ -356,7 +356,7 @@ impl Writer<'_> {
         }
         for place in &self.decision.host_limited {
             let fault = Fault::Place(*place);
-            faults.push(self.of_rate(HostLimited, &fault, self.limits_of(*place)));
+            faults.push(self.of_rate(HostLimited, &fault, self.why_limited(*place)));
         }
         let lists = [
             (Fail, FaultKind::Loss, &self.losses.confirmed),

@@ -49,6 +49,8 @@ pub struct PortView {
     pub framing: Framing,
     /// Reason why its host cannot load it, if known without a measurement.
     pub slot_limit: Option<String>,
+    /// Settings of its host that cost rate where the host is at its limit.
+    pub costs: Vec<String>,
     /// Sentence on a device between the port and the switch that its host cannot see.
     pub unseen: Option<String>,
     /// Sum of its interface counters over all tests.
@@ -194,6 +196,7 @@ pub(crate) mod tests {
                 overhead_bytes: 0,
             },
             slot_limit: None,
+            costs: Vec::new(),
             unseen: None,
             counters: InterfaceCounters::default(),
         }

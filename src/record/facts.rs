@@ -81,6 +81,60 @@ pub struct Interface {
     pub pcie: Option<Pcie>,
     /// Switch port at the other end of the cable, if LLDP says so.
     pub switch_port: Option<SwitchPort>,
+    /// Settings of the interface and of those below it, itself first.
+    #[serde(default)]
+    pub tuning: Vec<Tuning>,
+}
+
+/// Settings of an interface that make a host fast or slow. What its kernel or driver does not have is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tuning {
+    /// Name of the interface.
+    pub interface: String,
+    /// True if it is a device, and not made of other interfaces.
+    pub device: bool,
+    /// Offloads that are on, by the short names of `ethtool -K`: `tx` (checksums), `tso`, `gso`, `gro`, `lro`.
+    pub on: Vec<String>,
+    /// Offloads that are off and can be turned on.
+    pub off: Vec<String>,
+    /// Largest packet that the kernel hands to the interface, in bytes.
+    pub gso_max_bytes: Option<u32>,
+    /// Largest packet into which the kernel merges what arrives, in bytes.
+    pub gro_max_bytes: Option<u32>,
+    /// Entries of each receive ring.
+    pub rx_ring: Option<Room>,
+    /// Entries of each send ring.
+    pub tx_ring: Option<Room>,
+    /// Queues that only receive.
+    pub rx_channels: Option<Room>,
+    /// Queues that only send.
+    pub tx_channels: Option<Room>,
+    /// Queues that do both.
+    pub combined_channels: Option<Room>,
+    /// When the card interrupts a processor after it has received.
+    pub rx_coalescing: Option<Coalescing>,
+    /// The same after it has sent.
+    pub tx_coalescing: Option<Coalescing>,
+}
+
+/// A number that can be changed, and its maximum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Room {
+    /// The number now.
+    pub now: u32,
+    /// The most that the driver allows.
+    pub most: u32,
+}
+
+/// Limits of the wait before an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coalescing {
+    /// Longest wait, in microseconds.
+    pub wait_us: u32,
+    /// Most frames.
+    pub frames: u32,
+    /// True if the driver adapts both to the traffic.
+    pub adaptive: bool,
 }
 
 /// A port of a switch, by the names that the switch announces.

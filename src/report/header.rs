@@ -1,5 +1,6 @@
 //! Text printed before a run: the options in effect and the facts of the hosts, with equal facts folded.
 
+use crate::judge::tuning;
 use crate::plan::DataPort;
 use crate::record::HostRecord;
 
@@ -51,7 +52,7 @@ fn facts(host: &HostRecord) -> String {
     )
 }
 
-/// A data port as text: interface, bond members, speed, MTU and driver; only the address if the interface is unknown.
+/// A data port as text: interface, bond members, speed, MTU, driver, and settings that cost rate; only the address if the interface is unknown.
 pub fn port(host: &HostRecord, rail: &DataPort) -> String {
     let Some(one) = host.interface_of(rail) else {
         return rail.address.to_string();
@@ -66,8 +67,14 @@ pub fn port(host: &HostRecord, rail: &DataPort) -> String {
     } else {
         format!(" over {}", one.members.join("+"))
     };
+    let costs = tuning::foreseen(one, host.facts.cores).into_iter();
+    let costs: Vec<String> = costs.map(|cost| cost.what).collect();
+    let costs = match costs.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", costs.join("; ")),
+    };
     format!(
-        "{}{members} {speed} MTU {}{driver}",
+        "{}{members} {speed} MTU {}{driver}{costs}",
         one.name, one.mtu_bytes
     )
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use crate::judge::tuning;
 use crate::judge::uniform::{self, Trait};
 use crate::plan::NodeSpec;
 use crate::record::{
-    HostRecord, InterfaceCounters, NodeRecord, Record, TestRecord, WireKind, first_nodes,
+    Coalescing, HostRecord, Interface, InterfaceCounters, NodeRecord, Record, Room, TestRecord,
+    Tuning, WireKind, first_nodes,
 };
-use crate::units::{show_rate, sum};
+use crate::units::{show_bytes, show_rate, sum};
 
 use super::{count, each_once, fold, grouped};
 
@@ -68,7 +70,9 @@ pub fn lines(record: &Record) -> Vec<String> {
     let claimed = claimed(ports_of(record)).into_iter();
     lines.extend(claimed.map(|text| format!("claimed     {text}")));
     lines.extend(busy(record));
+    lines.extend(costs(record));
     lines.extend(counted(record));
+    lines.extend(cards(record));
     lines.push(format!("alike       {}", alike(&traits)));
     lines.push(format!("unavailable {}", unseen(record, &traits)));
     lines
@@ -183,6 +187,94 @@ fn busy(record: &Record) -> Vec<String> {
     lines
 }
 
+/// Each host with the interfaces that are its data ports.
+fn data_ports(record: &Record) -> impl Iterator<Item = (&NodeSpec, &HostRecord, &Interface)> {
+    places(record).flat_map(|(node, host)| {
+        let ports = host.rails.iter().filter_map(|rail| host.interface_of(rail));
+        ports.map(move |port| (node, host, port))
+    })
+}
+
+/// Settings that cost rate, each with its hosts.
+fn costs(record: &Record) -> Vec<String> {
+    let all = data_ports(record).flat_map(|(node, host, port)| {
+        let costs = tuning::foreseen(port, host.facts.cores).into_iter();
+        costs.map(|cost| (cost.to_string(), node.host.clone()))
+    });
+    with_hosts("costs", all)
+}
+
+/// Settings of data ports, and of what is below them, with the hosts where they are equal.
+fn cards(record: &Record) -> Vec<String> {
+    let all = data_ports(record).flat_map(|(node, _, port)| {
+        let known = port.tuning.iter().filter_map(card);
+        known.map(|card| (card, node.host.clone()))
+    });
+    with_hosts("card", all)
+}
+
+/// A line for each text, with its hosts. Rails over one card name it twice.
+fn with_hosts(name: &str, all: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    let line = |(text, hosts): (String, Vec<String>)| {
+        let hosts = fold(&each_once(hosts.into_iter()));
+        format!("{name:11} {hosts} {text}")
+    };
+    grouped(all).into_iter().map(line).collect()
+}
+
+/// An interface with its settings; `None` if it reports none.
+fn card(one: &Tuning) -> Option<String> {
+    let of = |room: Room| format!("{} of {}", room.now, room.most);
+    let named = |name: &str, room: Option<Room>| Some(format!("{name} {}", of(room?)));
+    let coalescing = |way: &str, one: Option<Coalescing>| {
+        let one = one?;
+        let adaptive = if one.adaptive { "adaptive, " } else { "" };
+        Some(format!(
+            "{way} {adaptive}{} us, {} frames",
+            one.wait_us, one.frames
+        ))
+    };
+    let listed = |name: &str, all: &[Option<String>]| {
+        let all: Vec<&str> = all.iter().flatten().map(String::as_str).collect();
+        (!all.is_empty()).then(|| format!("{name} {}", all.join(", ")))
+    };
+    let offloads = |all: &[String]| (!all.is_empty()).then(|| all.join(" "));
+    let bytes =
+        |name: &str, bytes: Option<u32>| Some(format!("{name} {}", show_bytes(bytes?.into())));
+    let parts = [
+        listed("on", &[offloads(&one.on)]),
+        listed("off", &[offloads(&one.off)]),
+        listed(
+            "largest packet",
+            &[
+                bytes("sent", one.gso_max_bytes),
+                bytes("merged", one.gro_max_bytes),
+            ],
+        ),
+        listed(
+            "rings",
+            &[named("rx", one.rx_ring), named("tx", one.tx_ring)],
+        ),
+        listed(
+            "queues",
+            &[
+                named("rx", one.rx_channels),
+                named("tx", one.tx_channels),
+                named("combined", one.combined_channels),
+            ],
+        ),
+        listed(
+            "interrupts",
+            &[
+                coalescing("rx", one.rx_coalescing),
+                coalescing("tx", one.tx_coalescing),
+            ],
+        ),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("{}: {}", one.interface, parts.join("; ")))
+}
+
 /// Error counters that increased while links were made.
 fn counted(record: &Record) -> Vec<String> {
     let mut found = Vec::new();
@@ -268,7 +360,56 @@ fn unseen(record: &Record, traits: &[Trait]) -> String {
 mod tests {
     use super::*;
     use crate::record::{Missing, SwitchPort, TroubleKind};
-    use crate::report::json;
+    use crate::report::{header, json};
+
+    #[test]
+    fn equal_cards_have_one_line_and_what_costs_rate_is_named_with_its_command() {
+        let sound = include_str!("../../tests/golden/acceptance/record.json");
+        let mut record = json::read(sound).unwrap();
+        // A record of before has none, and lines of nothing are not printed.
+        assert_eq!((cards(&record), costs(&record)), (vec![], vec![]));
+        let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
+        for (node, host) in record.hosts.iter_mut().enumerate() {
+            let data = host.rails[0].interface.clone();
+            let mut interfaces = host.facts.interfaces.iter_mut();
+            let data = interfaces
+                .find(|one| Some(&one.name) == data.as_ref())
+                .unwrap();
+            let (on, off): (&[&str], &[&str]) = match node {
+                2 => (&["tx", "tso", "gso"], &["gro", "lro"]),
+                _ => (&["tx", "tso", "gso", "gro"], &["lro"]),
+            };
+            data.speed_mbit = Some(25_000);
+            data.tuning = vec![Tuning {
+                interface: data.name.clone(),
+                device: true,
+                on: words(on),
+                off: words(off),
+                gso_max_bytes: Some(65_536),
+                rx_ring: Some(Room {
+                    now: 1024,
+                    most: 8192,
+                }),
+                combined_channels: Some(Room { now: 16, most: 63 }),
+                rx_coalescing: Some(Coalescing {
+                    wait_us: 8,
+                    frames: 128,
+                    adaptive: true,
+                }),
+                ..Tuning::default()
+            }];
+        }
+        let rest = "largest packet sent 64 KiB; rings rx 1024 of 8192; queues combined 16 of 63; interrupts rx adaptive, 8 us, 128 frames";
+        let lines = [
+            format!("card        n[1-2,4] eth0: on tx tso gso gro; off lro; {rest}"),
+            format!("card        n3 eth0: on tx tso gso; off gro lro; {rest}"),
+        ];
+        assert_eq!(cards(&record), lines);
+        let line = "costs       n3 eth0: GRO is off (as root: ethtool -K eth0 gro on)";
+        assert_eq!(costs(&record), [line]);
+        let facts = header::hosts(&record.hosts);
+        assert_eq!(facts.matches(" (eth0: GRO is off);").count(), 1, "{facts}");
+    }
 
     #[test]
     fn a_missing_host_is_counted_once() {

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use nix::sys::socket::SockaddrStorage;
 
-use super::{ethtool, lldp};
-use crate::record::{HostFacts, Interface, Pcie};
+use super::{ethtool, lldp, rtnetlink};
+use crate::record::{HostFacts, Interface, Pcie, Tuning};
 
 /// Name of the default congestion control of this host's sockets.
 pub fn congestion() -> String {
@@ -171,6 +171,22 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
         hardware: read("address").map(|text| text.trim().to_owned()),
         pcie: slot(&Path::new(&folder).join("device")),
         switch_port: None,
+        tuning: {
+            // A bridge can have hundreds of interfaces below it, a bond has at most 16.
+            const MOST: usize = 17;
+            let all = with_lower(name, 4).into_iter().take(MOST);
+            all.map(|name| tuning(&name)).collect()
+        },
+    }
+}
+
+fn tuning(name: &str) -> Tuning {
+    let (gso_max_bytes, gro_max_bytes) = rtnetlink::packet_limits(name);
+    Tuning {
+        device: Path::new(&format!("/sys/class/net/{name}/device")).exists(),
+        gso_max_bytes,
+        gro_max_bytes,
+        ..ethtool::tuning(name)
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) mod neighbours;
 pub(crate) mod pages;
 pub(crate) mod peers;
 pub(crate) mod process;
+mod rtnetlink;
 pub(crate) mod signals;
 pub(crate) mod socket;
 pub(crate) mod terminal;

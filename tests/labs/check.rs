@@ -1,5 +1,5 @@
 //! Tests `pipebench check` between hosts of the lab: differing settings, an MTU other than the required one, an unreachable host,
-//! and a cable that flaps.
+//! a cable that flaps, and offloads that are off.
 
 use std::time::{Duration, Instant};
 
@@ -117,4 +117,45 @@ fn a_preflight_names_what_stands_in_the_way() {
     for host in lab.test_hosts() {
         lab.expect_no_survivors(host, "pb-", Duration::from_secs(10));
     }
+}
+
+/// What `ethtool -K` does to an offload: the number of the command, and its name there.
+const TURN_OFF: &str = "
+import array, fcntl, socket, struct
+for command in 0x1f, 0x24, 0x2c:  # tso, gso, gro
+    words = array.array('I', [command, 0])
+    request = struct.pack('16sP16x', b'eth0', words.buffer_info()[0])
+    fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8946, request)
+";
+
+/// Virtual cables have GRO off from the start, and neither rings nor coalescing: that is no warning.
+#[test]
+fn offloads_that_are_off_are_named_with_the_command_that_mends_them() {
+    let lab = Lab::raise(LabOptions {
+        hosts: 3,
+        ..LabOptions::default()
+    });
+    let lines = |finished: &Finished, name: &str| -> Vec<String> {
+        let lines = finished.stdout.lines();
+        let own = lines.filter_map(|line| line.strip_prefix(name));
+        own.map(|line| line.trim().to_owned()).collect()
+    };
+    let sound = check(&lab, &["--hosts", "n[1-3]"]);
+    assert_eq!(sound.code(), Some(0), "{sound}");
+    assert_eq!(lines(&sound, "costs "), [""; 0], "{sound}");
+    let cards = lines(&sound, "card ");
+    assert_eq!(cards.len(), 1, "{sound}");
+    assert!(
+        cards[0].starts_with("n[1-3] eth0: on tx tso gso; "),
+        "{sound}"
+    );
+    assert!(cards[0].contains("largest packet sent 64 KiB"), "{sound}");
+    assert!(!cards[0].contains("rings"), "{sound}");
+    lab.run(2, &["python3", "-c", TURN_OFF], DEADLINE)
+        .expect_success();
+    let costly = check(&lab, &["--hosts", "n[1-3]"]);
+    assert_eq!(costly.code(), Some(0), "{costly}");
+    let line = "n2 eth0: TSO and GSO are off (as root: ethtool -K eth0 tso on gso on)";
+    assert_eq!(lines(&costly, "costs "), [line], "{costly}");
+    assert_eq!(lines(&costly, "card ").len(), 2, "{costly}");
 }

@@ -29,7 +29,7 @@ const NOT_AS_SEALED: &str =
 
 /// Keys of words that pipebench defines, and of facts that name no place. A host can have the name of such a word, and a version of firmware
 /// can look like an address, so they are not searched for names. Every other text is, also that of a key which is not known here.
-const WORDS: [&str; 40] = [
+const WORDS: [&str; 42] = [
     "algorithm",
     "architecture",
     "basis",
@@ -51,6 +51,8 @@ const WORDS: [&str; 40] = [
     "kind",
     "mode",
     "multi",
+    "off",
+    "on",
     "pattern",
     "pin",
     "profile",
