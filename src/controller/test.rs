@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
-use crate::judge::order;
+use crate::judge::{capacity, order};
 use crate::plan::fit::{self, Capacity};
-use crate::plan::{Assignment, Bound, DataNetwork, Membership, Peers, Sink, Test, size};
+use crate::plan::{
+    Assignment, Bound, DataNetwork, Datapath, Membership, Peers, Purpose, Sink, Test, size,
+};
 use crate::record::{HostRecord, Trouble, TroubleKind, first_nodes};
 use crate::stats::offset::Offset;
 use crate::sys::clock;
@@ -63,10 +65,12 @@ impl RunState<'_> {
     fn settle(&mut self, number: usize) -> Test {
         if self.hosts.iter().any(|host| host.rails.is_empty()) {
             // The number of connections depends on the chosen port. A failure here occurs again in `set_up`, which reports it.
-            match self.choose_ports(number) {
-                Ok(_) | Err(_) => {}
+            let chosen = self.choose_ports(number);
+            match chosen.and_then(|_| self.estimate_costs(number)) {
+                Ok(()) | Err(_) => {}
             }
         }
+        let rates = capacity::rates(&self.plan, &self.hosts);
         let mut on_host = vec![0; self.hosts.len()];
         for host in &self.hosts {
             on_host[host.host_index] += 1;
@@ -79,6 +83,7 @@ impl RunState<'_> {
                 memory_bytes: host.facts.spare_memory_bytes,
                 flows: flows_of(host),
                 bbr: host.facts.congestion.starts_with("bbr"),
+                rates: rates.get(&node).copied(),
             })
             .collect();
         let test = &mut self.plan.tests_mut()[number];
@@ -97,6 +102,16 @@ impl RunState<'_> {
                 *value = each.to_string();
             }
         }
+        if test.unasked.datapath && test.datapath == Datapath::Zerocopy && number == self.first {
+            let mut slow = capacities.iter().filter(|host| {
+                let rates = host.rates;
+                rates.is_some_and(|rates| rates.wants_pages())
+            });
+            let name = slow.next().map_or("a host", |host| host.name.as_str());
+            self.sessions.log.notice(format!(
+                "zero copy, because {name} cannot fill its ports with copies (--datapath copy keeps copies)"
+            ));
+        }
         let bbr = capacities.iter().filter(|host| host.bbr).count();
         let chosen = test.sockets.congestion.as_deref().filter(|_| theirs);
         if let (Some(chosen), true) = (chosen, number == self.first && capacities.len() > 1) {
@@ -109,6 +124,29 @@ impl RunState<'_> {
         let test = test.clone();
         self.tell_notices();
         test
+    }
+
+    /// Lets hosts estimate their CPU cost, all at the same time, where ports are so fast that a host may not fill them.
+    fn estimate_costs(&mut self, number: usize) -> Result<(), Halt> {
+        if self.hosts.iter().all(|host| host.host_index == 0) {
+            return Ok(()); // Nothing leaves the host.
+        }
+        let checks = self.plan.tests()[number].purpose == Purpose::Check;
+        let mut asked: Vec<usize> = Vec::new();
+        for (node, speed) in capacity::port_speeds(&self.plan, &self.hosts) {
+            let facts = &self.hosts[node].facts;
+            if facts.cost.is_none() && fit::is_worth_an_estimate(speed, facts.cores, checks) {
+                asked.push(node);
+            }
+        }
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let costs = self.sessions.estimate(&asked)?;
+        for (node, cost) in asked.into_iter().zip(costs) {
+            self.hosts[node].facts.cost = cost;
+        }
+        Ok(())
     }
 
     /// Does everything that precedes the flow of data. Returns the clock offset of each node.

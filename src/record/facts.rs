@@ -39,6 +39,18 @@ pub struct HostFacts {
     pub settings: Vec<(String, String)>,
     /// Frequency governors of the processors, each once; `None` where the kernel reports none.
     pub governor: Option<String>,
+    /// CPU cost of a gigabyte, if it was estimated before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<HostCost>,
+}
+
+/// CPU time in nanoseconds that a host needs to send and receive a gigabyte over loopback: a lower bound of what a card costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCost {
+    /// With copied payload.
+    pub copies_ns_per_gb: u64,
+    /// With sent pages.
+    pub pages_ns_per_gb: u64,
 }
 
 /// A network interface.

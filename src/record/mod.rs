@@ -22,7 +22,7 @@ pub use acceptance::{
     WireFinding, WireKind,
 };
 pub use counters::InterfaceCounters;
-pub use facts::{HostFacts, Interface, Pcie, SwitchPort};
+pub use facts::{HostCost, HostFacts, Interface, Pcie, SwitchPort};
 pub use imb::{
     FileTimes, GroupTimes, ImbRecord, LineRecord, LineSpread, Overlap, RankLine, TableRecord,
 };

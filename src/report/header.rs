@@ -1,6 +1,7 @@
 //! Text printed before a run: the options in effect and the facts of the hosts, with equal facts folded.
 
-use crate::plan::DataPort;
+use crate::judge::capacity;
+use crate::plan::{DataPort, RunPlan};
 use crate::record::HostRecord;
 
 use super::{count, fold, grouped};
@@ -32,6 +33,13 @@ pub fn hosts(hosts: &[HostRecord]) -> String {
     lines.sort();
     let line = |(names, facts): (Vec<String>, String)| format!("{}: {facts}\n", fold(&names));
     lines.into_iter().map(line).collect()
+}
+
+/// Lines on hosts whose processors may not fill their ports, or that are not alike.
+pub fn capacities(plan: &RunPlan, hosts: &[HostRecord]) -> String {
+    let lines = capacity::foreseen(plan, hosts).into_iter();
+    let line = |text| format!("{text} (estimated over loopback, where a gigabyte costs less)\n");
+    lines.map(line).collect()
 }
 
 fn facts(host: &HostRecord) -> String {

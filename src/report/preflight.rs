@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::judge::capacity;
 use crate::judge::uniform::{self, Trait};
 use crate::plan::NodeSpec;
 use crate::record::{
@@ -67,6 +68,10 @@ pub fn lines(record: &Record) -> Vec<String> {
     }
     let claimed = claimed(ports_of(record)).into_iter();
     lines.extend(claimed.map(|text| format!("claimed     {text}")));
+    let capacities = capacity::lines(&record.plan, &record.hosts).into_iter();
+    lines.extend(capacities.map(|text| {
+        format!("capacity    {text} (over loopback: a card costs more, so these are upper limits)")
+    }));
     lines.extend(busy(record));
     lines.extend(counted(record));
     lines.push(format!("alike       {}", alike(&traits)));

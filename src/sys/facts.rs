@@ -44,6 +44,7 @@ pub fn collect() -> HostFacts {
             .map(|name| (name.replace('/', "."), sysctl(name)))
             .collect(),
         governor: governor(),
+        cost: None, // Nodes estimate it when they are asked.
     }
 }
 

@@ -109,8 +109,9 @@ fn test_of(arguments: &PlainArguments, outline: &Outline<'_>) -> Result<Test, Us
             socket_buffers: arguments.sockets.sndbuf.is_none()
                 && arguments.sockets.rcvbuf.is_none(),
             congestion: arguments.sockets.congestion.is_none(),
+            datapath: arguments.datapath.0.is_none(),
         },
-        datapath: arguments.datapath,
+        datapath: arguments.datapath.0.unwrap_or_default(),
         pin: match arguments.pin.as_str() {
             "auto" => Pin::Auto,
             "none" => Pin::None,
