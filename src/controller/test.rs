@@ -7,7 +7,7 @@ use crate::plan::fit::{self, Capacity};
 use crate::plan::{
     Assignment, Bound, DataNetwork, Datapath, Membership, Peers, Purpose, Sink, Test, size,
 };
-use crate::record::{HostRecord, Trouble, TroubleKind, first_nodes};
+use crate::record::{HostRecord, Trouble, TroubleKind};
 use crate::stats::offset::Offset;
 use crate::sys::clock;
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
@@ -70,22 +70,7 @@ impl RunState<'_> {
                 Ok(()) | Err(_) => {}
             }
         }
-        let rates = capacity::rates(&self.plan, &self.hosts);
-        let mut on_host = vec![0; self.hosts.len()];
-        for host in &self.hosts {
-            on_host[host.host_index] += 1;
-        }
-        let capacities: Vec<Capacity> = first_nodes(&self.hosts)
-            .map(|(node, host)| Capacity {
-                name: host.facts.hostname.clone(),
-                nodes: on_host[node],
-                processors: Some(host.facts.cores),
-                memory_bytes: host.facts.spare_memory_bytes,
-                flows: flows_of(host),
-                bbr: host.facts.congestion.starts_with("bbr"),
-                rates: rates.get(&node).copied(),
-            })
-            .collect();
+        let capacities = capacity::of_hosts(&self.plan, &self.hosts);
         let test = &mut self.plan.tests_mut()[number];
         let streams = test.streams;
         let theirs = test.sockets.congestion.is_none();
@@ -97,17 +82,14 @@ impl RunState<'_> {
             self.sessions.log.notice(format!(
                 "{each} links per pair, so that each port has enough connections to fill it (--streams 1 uses one)"
             ));
-            let known = self.options.iter_mut().find(|(name, _)| name == "streams");
-            if let (Some((_, value)), true) = (known, number == self.first) {
-                *value = each.to_string();
+            if number == self.first {
+                fit::renew_streams(&mut self.options, test);
             }
         }
         if test.unasked.datapath && test.datapath == Datapath::Zerocopy && number == self.first {
-            let mut slow = capacities.iter().filter(|host| {
-                let rates = host.rates;
-                rates.is_some_and(|rates| rates.wants_pages())
-            });
-            let name = slow.next().map_or("a host", |host| host.name.as_str());
+            let wants = |host: &&Capacity| host.rates.is_some_and(|rates| rates.wants_pages());
+            let slow = capacities.iter().find(wants);
+            let name = slow.map_or("a host", |host| host.name.as_str());
             self.sessions.log.notice(format!(
                 "zero copy, because {name} cannot fill its ports with copies (--datapath copy keeps copies)"
             ));
@@ -440,14 +422,6 @@ fn book_of(test: &Test, listeners: &[Vec<Listener>], node: usize) -> AddressBook
     AddressBook {
         listeners: targets.map(|to| (to, listeners[to].clone())).collect(),
     }
-}
-
-/// Number of connections that fill each data port of a host, according to its hardware.
-fn flows_of(host: &HostRecord) -> usize {
-    let ports = host.rails.iter().filter_map(|rail| host.interface_of(rail));
-    let physical = ports.filter(|port| port.physical);
-    let flows = physical.map(|port| fit::flows_of(port.speed_mbit, port.members.len()));
-    flows.max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Foresees which hosts cannot fill their ports: what their processors carry by the estimate of their CPU cost, beside the speed of the ports.
+//! Resources of hosts, and which hosts cannot fill their ports: what their processors carry by the estimate of their CPU cost, beside the speed of
+//! the ports.
 
 use std::collections::BTreeMap;
 
 use launcher::hosts::fold;
 
-use crate::plan::fit::HostRates;
+use crate::plan::fit::{self, Capacity, HostRates};
 use crate::plan::{Datapath, Purpose, RunPlan};
 use crate::record::{HostRecord, TestRecord, first_nodes};
 use crate::units::sum;
@@ -27,7 +28,9 @@ pub(crate) fn port_speeds(plan: &RunPlan, hosts: &[HostRecord]) -> BTreeMap<usiz
             .map(|(sum, speed)| sum.saturating_add(speed));
     }
     let known = speeds.into_iter();
-    known.filter_map(|(node, speed)| Some((node, speed?))).collect()
+    known
+        .filter_map(|(node, speed)| Some((node, speed?)))
+        .collect()
 }
 
 /// Rates of each host with an estimate, by its first node.
@@ -43,6 +46,30 @@ pub(crate) fn rates(plan: &RunPlan, hosts: &[HostRecord]) -> BTreeMap<usize, Hos
         Some((node, rates))
     };
     first_nodes(hosts).filter_map(of).collect()
+}
+
+/// Resources of all hosts, from which open parameters follow.
+pub(crate) fn of_hosts(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<Capacity> {
+    let nodes = nodes_of_hosts(hosts);
+    let rates = rates(plan, hosts);
+    let of = |(node, host): (usize, &HostRecord)| Capacity {
+        name: host.facts.hostname.clone(),
+        nodes: nodes[node].len(),
+        processors: Some(host.facts.cores),
+        memory_bytes: host.facts.spare_memory_bytes,
+        flows: flows_of(host),
+        bbr: host.facts.congestion.starts_with("bbr"),
+        rates: rates.get(&node).copied(),
+    };
+    first_nodes(hosts).map(of).collect()
+}
+
+/// Number of connections that fill each data port of a host, according to its hardware.
+fn flows_of(host: &HostRecord) -> usize {
+    let ports = host.rails.iter().filter_map(|rail| host.interface_of(rail));
+    let physical = ports.filter(|port| port.physical);
+    let flows = physical.map(|port| fit::flows_of(port.speed_mbit, port.members.len()));
+    flows.max().unwrap_or(0)
 }
 
 /// True if a host does not fill its ports with copies, or if hosts are not alike.
@@ -87,13 +114,17 @@ pub(super) fn remarks(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]
     rates.sort_by_key(|(_, rates)| (!rates.lacks_copies(), rates.copies));
     let remark = |(node, rates): (usize, HostRates)| {
         let estimate = hosts[node].facts.cost?;
-        let copies = plan.tests().iter().all(|test| test.datapath == Datapath::Copy);
+        let copies = plan
+            .tests()
+            .iter()
+            .all(|test| test.datapath == Datapath::Copy);
         let estimated_ns = match copies {
             true => estimate.copies_ns_per_gb,
             false => estimate.pages_ns_per_gb,
         };
         let measured = measured_ns_per_gb(plan, tests, &nodes[node]);
-        let measured = measured.map_or_else(String::new, |ns| format!(", {} in this run", cost(ns)));
+        let measured =
+            measured.map_or_else(String::new, |ns| format!(", {} in this run", cost(ns)));
         Some(format!(
             "{} {}; a gigabyte costs at least {} CPU seconds (over loopback){measured}",
             plan.nodes[node].host,
@@ -111,7 +142,11 @@ fn measured_ns_per_gb(plan: &RunPlan, tests: &[TestRecord], nodes: &[usize]) -> 
         planned.is_some_and(|test| test.purpose == Purpose::Load)
     });
     let measured: Vec<_> = loads
-        .flat_map(|test| nodes.iter().filter_map(|node| test.nodes.get(*node)?.as_ref()))
+        .flat_map(|test| {
+            nodes
+                .iter()
+                .filter_map(|node| test.nodes.get(*node)?.as_ref())
+        })
         .collect();
     let cpu_ns = sum(measured.iter().flat_map(|node| {
         let cpu = &node.cpu;
@@ -183,7 +218,12 @@ mod tests {
         let [first, second] = &slow[..] else {
             panic!("{slow:?}")
         };
-        assert!(first.ends_with("can fill at most about 130 Gbit/s with copies, 160 without; port speed 100 Gbit/s"), "{first}");
+        assert!(
+            first.ends_with(
+                "can fill at most about 130 Gbit/s with copies, 160 without; port speed 100 Gbit/s"
+            ),
+            "{first}"
+        );
         assert!(second.ends_with("can fill at most about 61 Gbit/s with copies, 160 with --datapath zerocopy; port speed 100 Gbit/s"), "{second}");
         // Hosts that differ are shown, even if each fills its port.
         assert_eq!(of([300_000_000, 500_000_000]).len(), 2);
@@ -196,7 +236,7 @@ mod tests {
         let mut record = run([1_000_000_000; 2]);
         record.plan.nodes[0].speed_bits_per_s = None;
         let physical = |record: &mut Record, node: usize, is: bool| {
-            let mut all = record.hosts[node].facts.interfaces.iter_mut();
+            let all = record.hosts[node].facts.interfaces.iter_mut();
             all.for_each(|one| one.physical = is);
         };
         physical(&mut record, 0, false);
@@ -211,7 +251,12 @@ mod tests {
         let crate::record::Outcome::Acceptance(outcome) = &mut record.outcome else {
             panic!("no acceptance")
         };
-        for node in outcome.tests.iter_mut().flat_map(|test| &mut test.nodes).flatten() {
+        for node in outcome
+            .tests
+            .iter_mut()
+            .flat_map(|test| &mut test.nodes)
+            .flatten()
+        {
             node.cpu = crate::record::RoleCpu {
                 senders_ns: 1_000_000_000,
                 receivers_ns: 500_000_000,
@@ -222,8 +267,12 @@ mod tests {
         let remarks = remarks(&record.plan, &record.hosts, &outcome.tests);
         let slow = &remarks[0];
         assert_eq!(remarks.len(), 2);
-        assert!(slow.contains(" 61 Gbit/s with copies, 160 with --datapath zerocopy"), "{slow}");
-        let ends = "; a gigabyte costs at least 1.049 CPU seconds (over loopback), 1.397 in this run";
+        assert!(
+            slow.contains(" 61 Gbit/s with copies, 160 with --datapath zerocopy"),
+            "{slow}"
+        );
+        let ends =
+            "; a gigabyte costs at least 1.049 CPU seconds (over loopback), 1.397 in this run";
         assert!(slow.ends_with(ends), "{slow}");
     }
 

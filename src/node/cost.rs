@@ -144,7 +144,9 @@ mod tests {
         let cost = least_ns_per_gb(|| {
             steps += 1;
             // The first slice is disturbed, and the others take 10 ms each.
-            clock::sleep_until(clock::monotonic_ns() + if steps == 1 { 50 } else { 10 } * 1_000_000);
+            clock::sleep_until(
+                clock::monotonic_ns() + if steps == 1 { 50 } else { 10 } * 1_000_000,
+            );
             Ok(8 << 20)
         });
         let slept_ns = 10_000_000_u64 * 1_000_000_000 / (8 << 20);

@@ -5,9 +5,7 @@
 //! reported their resources. docs/dev/performance.md has the measurements for the numbers.
 
 use super::size::{self, PROCESS_BYTES, product};
-use super::{
-    BLOCK_BYTES, Bound, Coupling, Datapath, Pattern, Sink, Source, Test, Verify, Workers,
-};
+use super::{BLOCK_BYTES, Bound, Coupling, Datapath, Pattern, Sink, Source, Test, Verify, Workers};
 use crate::units::show_bytes;
 
 /// Known resources of a host.
@@ -172,9 +170,21 @@ pub fn renew_options(options: &mut Vec<(String, String)>, test: &Test) {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value));
     options.splice(place..place, renewed);
-    let datapath = options.iter_mut().find(|(name, _)| name == "datapath");
-    if let Some((_, value)) = datapath.filter(|_| test.unasked.datapath) {
-        test.datapath.name().clone_into(value);
+    if test.unasked.datapath {
+        set_option(options, "datapath", test.datapath.name());
+    }
+}
+
+/// Replaces the number of links per pair in the options in effect by that of a test.
+pub fn renew_streams(options: &mut [(String, String)], test: &Test) {
+    let each = test.streams / test.rails.max(1);
+    set_option(options, "streams", &each.to_string());
+}
+
+fn set_option(options: &mut [(String, String)], name: &str, value: &str) {
+    let mut known = options.iter_mut().filter(|(known, _)| known == name);
+    if let Some((_, old)) = known.next() {
+        value.clone_into(old);
     }
 }
 
@@ -322,8 +332,8 @@ fn block_that_fits(test: &Test, nodes: usize, host: &Capacity) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::lanes::tests::test_of;
     use crate::plan::Unasked;
+    use crate::plan::lanes::tests::test_of;
 
     const EVERYTHING: Unasked = Unasked {
         workers: true,
@@ -499,7 +509,10 @@ mod tests {
     #[test]
     fn a_host_fills_what_its_processors_carry_at_the_cost_of_loopback() {
         let rates = HostRates::of(100_000_000_000, 8, [800_000_000, 320_000_000]);
-        assert_eq!((rates.copies, rates.pages), (80_000_000_000, 200_000_000_000));
+        assert_eq!(
+            (rates.copies, rates.pages),
+            (80_000_000_000, 200_000_000_000)
+        );
         assert!(rates.wants_pages());
         let slower = HostRates::of(100_000_000_000, 8, [800_000_000; 2]);
         assert!(slower.lacks_copies() && !slower.wants_pages());
@@ -599,5 +612,13 @@ mod tests {
         assert_eq!(options, expected);
         renew_options(&mut options, &test);
         assert_eq!(options, expected);
+        let mut options = words("streams=1 block-size=1MiB datapath=auto");
+        let mut fast = test_of(2, 8);
+        (fast.rails, fast.unasked.datapath) = (2, true);
+        renew_options(&mut options, &fast);
+        renew_streams(&mut options, &fast);
+        let value = |name: &str| options.iter().find(|(known, _)| known == name);
+        assert_eq!(value("datapath").unwrap().1, "copy");
+        assert_eq!(value("streams").unwrap().1, "4");
     }
 }

@@ -4,7 +4,7 @@ use crate::judge::capacity;
 use crate::plan::{DataPort, RunPlan};
 use crate::record::HostRecord;
 
-use super::{count, fold, grouped};
+use super::{count, fast_ports, fold, grouped};
 
 /// Options as `key=value`, wrapped so that no terminal breaks the lines again.
 pub fn options(options: &[(String, String)]) -> String {
@@ -35,11 +35,13 @@ pub fn hosts(hosts: &[HostRecord]) -> String {
     lines.into_iter().map(line).collect()
 }
 
-/// Lines on hosts whose processors may not fill their ports, or that are not alike.
+/// Lines on hosts whose processors may not fill their ports, or that are not alike, and on what the run does at fast ports.
 pub fn capacities(plan: &RunPlan, hosts: &[HostRecord]) -> String {
     let lines = capacity::foreseen(plan, hosts).into_iter();
     let line = |text| format!("{text} (estimated over loopback, where a gigabyte costs less)\n");
-    lines.map(line).collect()
+    let ports = fast_ports::lines(plan, hosts).into_iter();
+    let ports = ports.map(|text| format!("{text}\n"));
+    lines.map(line).chain(ports).collect()
 }
 
 fn facts(host: &HostRecord) -> String {

@@ -10,7 +10,7 @@ use crate::record::{
 };
 use crate::units::{show_rate, sum};
 
-use super::{count, each_once, fold, grouped};
+use super::{count, each_once, fast_ports, fold, grouped};
 
 /// Result of a pre-flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub fn lines(record: &Record) -> Vec<String> {
     lines.extend(capacities.map(|text| {
         format!("capacity    {text} (over loopback: a card costs more, so these are upper limits)")
     }));
+    let ports = fast_ports::lines(&record.plan, &record.hosts).into_iter();
+    lines.extend(ports.map(|text| format!("port        {text}")));
     lines.extend(busy(record));
     lines.extend(counted(record));
     lines.push(format!("alike       {}", alike(&traits)));

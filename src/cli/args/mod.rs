@@ -251,7 +251,8 @@ pub(crate) struct PlainArguments {
     /// Processors that senders and receivers run on: auto, none, or a list (0-3,8)
     ///
     /// `auto` pins the processes that handle the same blocks to one processor if nodes share a host and their
-    /// processes outnumber its processors; otherwise the scheduler decides. Example: --pin 0-15
+    /// processes outnumber its processors. At ports of 100 Gbit/s or more it keeps processes on the processors of the
+    /// card's NUMA node, beside those that handle its interrupts. Otherwise the scheduler decides. Example: --pin 0-15
     #[arg(
         long,
         value_name = "WHICH",

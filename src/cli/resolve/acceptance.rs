@@ -5,7 +5,6 @@ use crate::plan::{
     Acceptance, Bound, Pattern, Pin, Profile, Purpose, Sink, Source, Test, Unasked, Work, Workers,
     sample,
 };
-use crate::sys::affinity;
 use crate::units;
 
 use super::checks;
@@ -121,7 +120,7 @@ fn test_of(arguments: &PlainArguments, outline: &Outline<'_>) -> Result<Test, Us
 }
 
 fn processors(text: &str) -> Result<Vec<usize>, UsageError> {
-    match affinity::parse_list(text) {
+    match units::parse_list(text) {
         Some(list) if !list.is_empty() => Ok(list),
         _ => Err(UsageError::Value(format!(
             "--pin {text:?} is not understood (write auto, none or processors: 0-3,8)"

@@ -29,7 +29,7 @@ const NOT_AS_SEALED: &str =
 
 /// Keys of words that pipebench defines, and of facts that name no place. A host can have the name of such a word, and a version of firmware
 /// can look like an address, so they are not searched for names. Every other text is, also that of a key which is not known here.
-const WORDS: [&str; 39] = [
+const WORDS: [&str; 41] = [
     "algorithm",
     "architecture",
     "basis",
@@ -46,10 +46,12 @@ const WORDS: [&str; 39] = [
     "family",
     "firmware",
     "governor",
+    "interrupts",
     "kernel",
     "kind",
     "mode",
     "multi",
+    "near",
     "pattern",
     "pin",
     "profile",
