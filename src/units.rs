@@ -1,4 +1,4 @@
-//! Sizes, durations, dates and rates as people write them.
+//! Sizes, durations, dates and rates as people write them, and lists of processors as the kernel does.
 //!
 //! Sizes count in powers of 1024 (`64K` and `64KiB` are 65,536 bytes; `64KB` is 64,000). Rates are in decimal bits per second. A
 //! duration without a unit is in seconds.
@@ -323,9 +323,49 @@ pub(crate) fn rate_word(bits_per_s: u64) -> String {
     }
 }
 
+/// More processors than a kernel's list names.
+const MOST_PROCESSORS: usize = 1024;
+
+/// Parses a list of processors as the kernel writes it, such as `0-3,8`. `None` if the text is not such a list.
+pub(crate) fn parse_list(text: &str) -> Option<Vec<usize>> {
+    let mut all = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |word: &str| word.trim().parse().ok().filter(|n| *n < MOST_PROCESSORS);
+        let (first, last): (usize, usize) = (number(first)?, number(last)?);
+        if first > last {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all)
+}
+
+/// Formats ascending numbers as such a list: the reverse of [`parse_list`].
+pub(crate) fn show_list(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let show = |run: &[usize]| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    };
+    runs.map(show).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_are_read_as_the_kernel_writes_them() {
+        assert_eq!(parse_list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(parse_list("7"), Some(vec![7]));
+        assert_eq!(show_list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(show_list(&[]), "");
+        for wrong in ["3-1", "a", "1-", "-1", "99999999"] {
+            assert_eq!(parse_list(wrong), None, "{wrong}");
+        }
+    }
 
     /// Symptom: 47.3 % in the headline, and 47.4 % in the table below it.
     #[test]

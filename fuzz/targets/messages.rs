@@ -91,6 +91,7 @@ fn to_node(input: &[u8]) -> String {
         ToNode::Round(round) => format!("round {}", follow_round(&round)),
         ToNode::Stop => "stop".to_owned(),
         ToNode::End => "end".to_owned(),
+        ToNode::Estimate => "estimate".to_owned(),
     }
 }
 
@@ -153,6 +154,7 @@ fn from_node(input: &[u8]) -> String {
             sighting.keep_sound();
             format!("seen {}", magnitude(sighting.nodes.len()))
         }
+        FromNode::Cost(cost) => format!("cost {}", cost.is_some()),
         FromNode::Asked(asked) => format!("asked {}", magnitude(asked.len())),
         FromNode::Series { bytes, .. } => format!("series {}", magnitude(bytes.len())),
         FromNode::Finished(report) => {

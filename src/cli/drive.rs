@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use launcher::hosts;
 
 use crate::controller::{self, Conditions, Observer, Observers, RunEvent};
-use crate::plan::seal;
+use crate::plan::{fit, seal};
 use crate::record::{MOST_IN_MATRIX, Measured, Outcome, Record, TroubleKind, VerdictWord};
 use crate::report::compare::Comparison;
 use crate::report::compared;
 use crate::report::preflight::{self, Readiness};
-use crate::report::{csv, dry_run, header, imb, json, text};
+use crate::report::{csv, dry_run, fast_ports, header, imb, json, text};
 use crate::{exit, store};
 
 use super::args::{HostWords, Launch, Measurement};
@@ -171,15 +171,36 @@ fn asks(spec: &RunSpec, words: &Measurement) -> bool {
 /// Text of a dry run.
 fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
     let words = output.words;
-    let mut text = header::options(&spec.options) + &dry_run::dry_run(&spec.plan);
+    // Facts of these hosts are known if an earlier record has them.
+    let hosts = output
+        .baseline
+        .and_then(|record| fast_ports::recorded(&spec.plan, record));
+    let mut known = (spec.plan.clone(), spec.options.clone());
+    if let Some(hosts) = &hosts {
+        known.0 = fast_ports::settled(&spec.plan, hosts);
+        if let Some(test) = known.0.tests().first() {
+            fit::renew_options(&mut known.1, test);
+            fit::renew_streams(&mut known.1, test);
+        }
+    }
+    let (plan, options) = &known;
+    let mut text = header::options(options) + &dry_run::dry_run(plan);
+    for line in hosts
+        .iter()
+        .flat_map(|hosts| fast_ports::lines(plan, hosts))
+    {
+        text += &format!("port       {line}\n");
+    }
     text += &format!("reach      {}\n", reach(spec, output.launch));
     if !output.preflight {
-        text += &dry_run::verdict(&spec.plan);
+        text += &dry_run::verdict(plan);
     }
     for note in &spec.notes {
         text += &format!("note       {note}\n");
     }
-    if spec.open {
+    if hosts.is_some() {
+        text += "facts      of the hosts are those of the record in --baseline\n";
+    } else if spec.open {
         text += "estimate   processes and memory are upper limits: pipebench has not asked the hosts yet, and a host may need less\n";
     }
     let files = [&words.csv, &words.json, &words.json_stream].map(Option::as_deref);

@@ -127,6 +127,7 @@ pub(super) fn here() -> Capacity {
         memory_bytes: sys::limits::spare_memory(),
         flows: 0, // The data port is not known yet.
         bbr: sys::facts::congestion().starts_with("bbr"),
+        rates: None,
     }
 }
 

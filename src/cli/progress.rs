@@ -80,7 +80,8 @@ impl<'a> Progress<'a> {
     }
 
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
-        let facts = header::options(options) + &header::hosts(hosts);
+        let facts =
+            header::options(options) + &header::hosts(hosts) + &header::capacities(plan, hosts);
         let ranks = plan.work.ranks();
         let ranks = ranks.map_or(0, |ranks| ranks.count(hosts.len()));
         let (text, shown) = match &plan.work {

@@ -2,6 +2,7 @@
 
 mod allowance;
 mod clocks;
+mod costs;
 mod hearing;
 mod log;
 mod losses;

@@ -2,10 +2,12 @@
 
 use std::net::IpAddr;
 
-use crate::judge::order;
+use crate::judge::{capacity, order};
 use crate::plan::fit::{self, Capacity};
-use crate::plan::{Assignment, Bound, DataNetwork, Membership, Peers, Sink, Test, size};
-use crate::record::{HostRecord, Trouble, TroubleKind, first_nodes};
+use crate::plan::{
+    Assignment, Bound, DataNetwork, Datapath, Membership, Peers, Purpose, Sink, Test, size,
+};
+use crate::record::{HostRecord, Trouble, TroubleKind};
 use crate::stats::offset::Offset;
 use crate::sys::clock;
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
@@ -63,24 +65,12 @@ impl RunState<'_> {
     fn settle(&mut self, number: usize) -> Test {
         if self.hosts.iter().any(|host| host.rails.is_empty()) {
             // The number of connections depends on the chosen port. A failure here occurs again in `set_up`, which reports it.
-            match self.choose_ports(number) {
-                Ok(_) | Err(_) => {}
+            let chosen = self.choose_ports(number);
+            match chosen.and_then(|_| self.estimate_costs(number)) {
+                Ok(()) | Err(_) => {}
             }
         }
-        let mut on_host = vec![0; self.hosts.len()];
-        for host in &self.hosts {
-            on_host[host.host_index] += 1;
-        }
-        let capacities: Vec<Capacity> = first_nodes(&self.hosts)
-            .map(|(node, host)| Capacity {
-                name: host.facts.hostname.clone(),
-                nodes: on_host[node],
-                processors: Some(host.facts.cores),
-                memory_bytes: host.facts.spare_memory_bytes,
-                flows: flows_of(host),
-                bbr: host.facts.congestion.starts_with("bbr"),
-            })
-            .collect();
+        let capacities = capacity::of_hosts(&self.plan, &self.hosts);
         let test = &mut self.plan.tests_mut()[number];
         let streams = test.streams;
         let theirs = test.sockets.congestion.is_none();
@@ -92,10 +82,17 @@ impl RunState<'_> {
             self.sessions.log.notice(format!(
                 "{each} links per pair, so that each port has enough connections to fill it (--streams 1 uses one)"
             ));
-            let known = self.options.iter_mut().find(|(name, _)| name == "streams");
-            if let (Some((_, value)), true) = (known, number == self.first) {
-                *value = each.to_string();
+            if number == self.first {
+                fit::renew_streams(&mut self.options, test);
             }
+        }
+        if test.unasked.datapath && test.datapath == Datapath::Zerocopy && number == self.first {
+            let wants = |host: &&Capacity| host.rates.is_some_and(|rates| rates.wants_pages());
+            let slow = capacities.iter().find(wants);
+            let name = slow.map_or("a host", |host| host.name.as_str());
+            self.sessions.log.notice(format!(
+                "zero copy, because {name} cannot fill its ports with copies (--datapath copy keeps copies)"
+            ));
         }
         let bbr = capacities.iter().filter(|host| host.bbr).count();
         let chosen = test.sockets.congestion.as_deref().filter(|_| theirs);
@@ -109,6 +106,29 @@ impl RunState<'_> {
         let test = test.clone();
         self.tell_notices();
         test
+    }
+
+    /// Lets hosts estimate their CPU cost, all at the same time, where ports are so fast that a host may not fill them.
+    fn estimate_costs(&mut self, number: usize) -> Result<(), Halt> {
+        if self.hosts.iter().all(|host| host.host_index == 0) {
+            return Ok(()); // Nothing leaves the host.
+        }
+        let checks = self.plan.tests()[number].purpose == Purpose::Check;
+        let mut asked: Vec<usize> = Vec::new();
+        for (node, speed) in capacity::port_speeds(&self.plan, &self.hosts) {
+            let facts = &self.hosts[node].facts;
+            if facts.cost.is_none() && fit::is_worth_an_estimate(speed, facts.cores, checks) {
+                asked.push(node);
+            }
+        }
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let costs = self.sessions.estimate(&asked)?;
+        for (node, cost) in asked.into_iter().zip(costs) {
+            self.hosts[node].facts.cost = cost;
+        }
+        Ok(())
     }
 
     /// Does everything that precedes the flow of data. Returns the clock offset of each node.
@@ -402,14 +422,6 @@ fn book_of(test: &Test, listeners: &[Vec<Listener>], node: usize) -> AddressBook
     AddressBook {
         listeners: targets.map(|to| (to, listeners[to].clone())).collect(),
     }
-}
-
-/// Number of connections that fill each data port of a host, according to its hardware.
-fn flows_of(host: &HostRecord) -> usize {
-    let ports = host.rails.iter().filter_map(|rail| host.interface_of(rail));
-    let physical = ports.filter(|port| port.physical);
-    let flows = physical.map(|port| fit::flows_of(port.speed_mbit, port.members.len()));
-    flows.max().unwrap_or(0)
 }
 
 #[cfg(test)]

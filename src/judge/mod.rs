@@ -7,6 +7,7 @@
 pub(crate) mod again;
 pub mod ask;
 pub(crate) mod cables;
+pub(crate) mod capacity;
 pub(crate) mod case;
 pub mod closing;
 pub(crate) mod confirm;

@@ -6,6 +6,7 @@ use crate::record::{
     PortSheet, Sheet, SignedFigure, StretchSheet, UplinkSheet, Verdict, VerdictWord,
 };
 
+use super::capacity;
 use super::case::{Case, IsOver, Pass};
 use super::confirm::Request;
 use super::decide::decide_until;
@@ -117,7 +118,11 @@ pub(crate) fn judge_until(
         repeated: told,
         instead,
     };
-    let sheet = writer.sheet();
+    let mut sheet = writer.sheet();
+    if let Measured::Acceptance(_, record) = measured {
+        let foreseen = capacity::remarks(plan, hosts, &record.tests);
+        sheet.remarks.extend(foreseen);
+    }
     let mut verdict = writer.verdict(&sheet, open.is_empty());
     if let Some(unfit) = unfit::verdict(plan, &view, &writer.case) {
         let tells = view.has_speeds() || unfit.word == VerdictWord::Invalid;

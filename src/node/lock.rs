@@ -67,6 +67,11 @@ pub(super) fn is_holder(run: &Membership) -> bool {
     run.place_on_host == 0
 }
 
+/// True if a run holds this host.
+pub(super) fn is_taken() -> bool {
+    socket::listen_unix(NAME, &SocketOptions::default()).is_err()
+}
+
 impl HostLock {
     /// Takes the host for a run. If the host is busy, the failure describes the holder.
     pub(super) fn take(run: &Membership) -> Result<Self, Trouble> {

@@ -6,6 +6,7 @@
 
 mod census;
 mod channel;
+mod cost;
 mod host_limits;
 mod lock;
 mod rank;
@@ -200,6 +201,11 @@ impl Node {
             ToNode::Look { ends } => {
                 let sighting = Box::new(census::look(ends));
                 self.channel.send(&FromNode::Seen(sighting));
+            }
+            // A busy host refuses the run soon, and another run must not notice this one.
+            ToNode::Estimate => {
+                let cost = (!lock::is_taken()).then(cost::estimate).flatten();
+                self.channel.send(&FromNode::Cost(cost));
             }
             ToNode::EndRun(token) => self.channel.send(&FromNode::Asked(census::end_run(&token))),
             ToNode::Alive => {}

@@ -108,7 +108,8 @@ impl Run {
             let needed = needed.saturating_mul(assignment.run.nodes_on_host()) as u64;
             needed <= facts.reserved_pages_bytes
         };
-        let (resources, troubles_from) = resources::build(assignment, reserved)?;
+        let ports = facts.ports(&assignment.rails);
+        let (resources, troubles_from) = resources::build(assignment, reserved, &ports)?;
         let mut run = Self {
             resources,
             troubles_from,

@@ -9,11 +9,12 @@ use crate::buffer::names;
 use crate::link::{self, Endpoint, Ports};
 use crate::plan::SocketOptions;
 use crate::plan::lanes::{self, Lane};
-use crate::plan::placement;
+use crate::plan::placement::{self, PortFacts, PortPlace};
 use crate::plan::{Assignment, Datapath, LinkKind, Pin, Sink, Test};
 use crate::record::{Card, EndRole, Trouble, TroubleKind};
 use crate::sys::socket;
 use crate::sys::{affinity, clock, why};
+use crate::units::show_list;
 use crate::wire::message::{AddressBook, Listener};
 
 /// Memory, listeners and socket pairs of a node.
@@ -36,13 +37,16 @@ pub(crate) struct NodeResources {
     pub trouble_pipe: OwnedFd,
     /// Processors for senders and receivers, best ones first.
     processors: Vec<usize>,
+    /// Processors near each data port, by rail, if the ends of its links belong there.
+    near: Vec<Option<PortPlace>>,
 }
 
 /// Makes the resources and the reading end of its trouble pipe. If `reserved` is set, buffers use reserved large pages
-/// where enough of them are free.
+/// where enough of them are free. `ports` are the data ports, by rail.
 pub(crate) fn build(
     assignment: Assignment,
     reserved: bool,
+    ports: &[PortFacts],
 ) -> Result<(NodeResources, OwnedFd), Trouble> {
     let test = assignment.test.clone();
     let nodes = assignment.run.nodes();
@@ -109,6 +113,7 @@ pub(crate) fn build(
         pairs,
         trouble_pipe: write,
         processors,
+        near: placement::places_of_ports(ports),
     };
     Ok((resources, read))
 }
@@ -125,7 +130,7 @@ fn processors(assignment: &Assignment) -> Result<Vec<usize>, Trouble> {
         None => Ok(named.clone()),
         Some(number) => Err(lacking(format!(
             "--pin: this host has no processor {number}, it has {}",
-            affinity::show_list(&allowed)
+            show_list(&allowed)
         ))),
     }
 }
@@ -290,11 +295,16 @@ impl NodeResources {
     }
 
     /// Keeps the calling process, which fills or drains `slot` over the link of `lane`, on the processor where its
-    /// blocks are. Leaves the choice to the scheduler if no placement applies.
+    /// blocks are, or among those near its port. Leaves the choice to the scheduler if no placement applies.
     pub(crate) fn take_place(&self, lane: &Lane, slot: usize) {
         let processor = placement::processor_of(&self.assignment, lane, slot, &self.processors);
         if let Some(processor) = processor {
             affinity::stay_on(processor);
+        } else if placement::is_near_ports(&self.assignment) {
+            let rail = self.assignment.test.rail_of(lane.stream);
+            if let Some(Some(place)) = self.near.get(rail) {
+                affinity::stay_among(&place.processors);
+            }
         }
     }
 

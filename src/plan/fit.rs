@@ -1,11 +1,11 @@
 //! Parameters that the user did not set follow from the hosts: the processes that serve links, the size of blocks and of socket buffers, the
-//! number of links per pair, and congestion control.
+//! number of links per pair, congestion control, and with `--datapath auto` the path of the payload.
 //!
 //! They are settled twice: before a run starts, from what is known then, for `--dry-run` and the header; and again after the hosts have
 //! reported their resources. docs/dev/performance.md has the measurements for the numbers.
 
 use super::size::{self, PROCESS_BYTES, product};
-use super::{BLOCK_BYTES, Bound, Coupling, Datapath, Pattern, Test, Workers};
+use super::{BLOCK_BYTES, Bound, Coupling, Datapath, Pattern, Sink, Source, Test, Verify, Workers};
 use crate::units::show_bytes;
 
 /// Known resources of a host.
@@ -23,6 +23,56 @@ pub struct Capacity {
     pub flows: usize,
     /// True if the host's default congestion control is BBR.
     pub bbr: bool,
+    /// Rates that it can fill, if they were estimated.
+    pub rates: Option<HostRates>,
+}
+
+/// Rates in bits per second, each way at once: those of a host's data ports together, and those that its processors can fill at most. They follow
+/// from an estimate over loopback, which costs less than a card does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostRates {
+    /// Speed of its data ports together.
+    pub ports: u64,
+    /// With copied payload.
+    pub copies: u64,
+    /// With sent pages.
+    pub pages: u64,
+}
+
+impl HostRates {
+    /// Rates of a host with ports of this speed. `ns_per_gb` is the CPU time in nanoseconds that a gigabyte takes, sent and received: first with
+    /// copies, then with pages.
+    pub fn of(ports: u64, processors: usize, ns_per_gb: [u64; 2]) -> Self {
+        let fills = |ns: u64| {
+            let bits_per_s = processors as u128 * 8_000_000_000 * 1_000_000_000;
+            u64::try_from(bits_per_s / u128::from(ns.max(1))).unwrap_or(u64::MAX)
+        };
+        let [copies, pages] = ns_per_gb.map(fills);
+        Self {
+            ports,
+            copies,
+            pages,
+        }
+    }
+
+    /// True if copies do not fill the ports.
+    pub fn lacks_copies(&self) -> bool {
+        self.copies < self.ports
+    }
+
+    /// True if copies do not fill the ports, and pages fill more.
+    pub fn wants_pages(&self) -> bool {
+        self.lacks_copies() && self.copies < self.pages
+    }
+}
+
+/// True if the CPU cost of a host with data ports of this speed is worth an estimate. Slower ports are slow for every host. A run also leaves
+/// hosts out that have a processor for each few Gbit/s, and a check asks them, too.
+pub fn is_worth_an_estimate(ports: u64, processors: usize, checks: bool) -> bool {
+    const SLOW_BITS_PER_S: u64 = 10_000_000_000;
+    const OF_ANY_PROCESSOR_BITS_PER_S: u64 = 5_000_000_000;
+    let easy = OF_ANY_PROCESSOR_BITS_PER_S.saturating_mul(processors as u64);
+    ports >= SLOW_BITS_PER_S && (checks || ports > easy)
 }
 
 /// Approximate limit of one connection in Mbit/s: a processor core copies no more. A choice.
@@ -44,6 +94,9 @@ pub fn flows_of(speed_mbit: Option<u64>, members: usize) -> usize {
 pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<String> {
     if test.unasked.streams {
         test.streams = streams_that_fill(test, nodes, hosts);
+    }
+    if test.unasked.datapath {
+        test.datapath = datapath_that_fills(test, hosts);
     }
     // Hosts with the same resources decide alike, and in a long list most are neighbours.
     let resources = |host: &Capacity| (host.nodes, host.processors, host.memory_bytes);
@@ -117,6 +170,34 @@ pub fn renew_options(options: &mut Vec<(String, String)>, test: &Test) {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value));
     options.splice(place..place, renewed);
+    if test.unasked.datapath {
+        set_option(options, "datapath", test.datapath.name());
+    }
+}
+
+/// Replaces the number of links per pair in the options in effect by that of a test.
+pub fn renew_streams(options: &mut [(String, String)], test: &Test) {
+    let each = test.streams / test.rails.max(1);
+    set_option(options, "streams", &each.to_string());
+}
+
+fn set_option(options: &mut [(String, String)], name: &str, value: &str) {
+    let mut known = options.iter_mut().filter(|(known, _)| known == name);
+    if let Some((_, old)) = known.next() {
+        value.clone_into(old);
+    }
+}
+
+/// Pages if copies would not fill the ports of a host and nothing needs the payload.
+fn datapath_that_fills(test: &Test, hosts: &[Capacity]) -> Datapath {
+    let needed = test.verify != Verify::None
+        || test.source != Source::Memory
+        || matches!(test.sink, Sink::File(_));
+    let mut rates = hosts.iter().filter_map(|host| host.rates);
+    match !needed && rates.any(|rates| rates.wants_pages()) {
+        true => Datapath::Zerocopy,
+        false => Datapath::Copy,
+    }
 }
 
 /// Processes that serve the links most efficiently.
@@ -252,8 +333,8 @@ fn block_that_fits(test: &Test, nodes: usize, host: &Capacity) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Unasked;
     use crate::plan::lanes::tests::test_of;
-    use crate::plan::{Source, Unasked, Verify};
 
     const EVERYTHING: Unasked = Unasked {
         workers: true,
@@ -261,6 +342,7 @@ mod tests {
         socket_buffers: true,
         streams: true,
         congestion: true,
+        datapath: false,
     };
 
     fn host(nodes: usize, processors: Option<usize>, memory_mib: Option<u64>) -> Capacity {
@@ -428,6 +510,62 @@ mod tests {
     }
 
     #[test]
+    fn a_host_fills_what_its_processors_carry_at_the_cost_of_loopback() {
+        let rates = HostRates::of(100_000_000_000, 8, [800_000_000, 320_000_000]);
+        assert_eq!(
+            (rates.copies, rates.pages),
+            (80_000_000_000, 200_000_000_000)
+        );
+        assert!(rates.wants_pages());
+        let slower = HostRates::of(100_000_000_000, 8, [800_000_000; 2]);
+        assert!(slower.lacks_copies() && !slower.wants_pages());
+        let filled = HostRates::of(80_000_000_000, 8, [800_000_000, 320_000_000]);
+        assert!(!filled.lacks_copies() && !filled.wants_pages());
+        // An answer of zero comes from no honest host.
+        assert_eq!(HostRates::of(1, 1000, [0, 1]).copies, u64::MAX);
+    }
+
+    #[test]
+    fn a_run_estimates_only_hosts_that_may_be_slower_than_their_ports() {
+        let gbit = |gbit: u64| gbit * 1_000_000_000;
+        assert!(!is_worth_an_estimate(gbit(1), 1, true));
+        assert!(!is_worth_an_estimate(gbit(9), 1, false));
+        assert!(is_worth_an_estimate(gbit(10), 1, false));
+        assert!(!is_worth_an_estimate(gbit(100), 20, false));
+        assert!(is_worth_an_estimate(gbit(100), 20, true));
+        assert!(is_worth_an_estimate(gbit(400), 64, false));
+    }
+
+    #[test]
+    fn pages_are_chosen_where_copies_fall_short_and_nothing_needs_the_payload() {
+        let rated = |copies_ns| Capacity {
+            rates: Some(HostRates::of(100_000_000_000, 8, [copies_ns, 300_000_000])),
+            ..host(1, Some(8), None)
+        };
+        let of = |change: fn(&mut Test), copies_ns| {
+            let mut test = test_of(2, 1);
+            (test.unasked.datapath, test.unasked.block) = (true, true);
+            change(&mut test);
+            settle(&mut test, 2, &[rated(500_000_000), rated(copies_ns)]);
+            (test.datapath, test.block_bytes)
+        };
+        let (copy, pages) = ((Datapath::Copy, 256 << 10), (Datapath::Zerocopy, 1 << 20));
+        assert_eq!(of(|_| {}, 500_000_000), copy);
+        assert_eq!(of(|_| {}, 900_000_000), pages, "one host is enough");
+        assert_eq!(of(|test| test.sink = Sink::Discard, 900_000_000), pages);
+        let needs: [fn(&mut Test); 4] = [
+            |test| test.verify = Verify::Sample,
+            |test| test.source = Source::File("f".to_owned()),
+            |test| test.sink = Sink::File("f".to_owned()),
+            |test| test.unasked.datapath = false,
+        ];
+        for need in needs {
+            assert_eq!(of(need, 900_000_000), copy);
+        }
+        assert_eq!(of(|_| {}, 250_000_000), copy);
+    }
+
+    #[test]
     fn pages_that_are_passed_on_come_in_large_blocks() {
         let mut test = test_of(3, 1);
         (test.unasked, test.datapath) = (EVERYTHING, Datapath::Zerocopy);
@@ -497,5 +635,13 @@ mod tests {
         assert_eq!(options, expected);
         renew_options(&mut options, &test);
         assert_eq!(options, expected);
+        let mut options = words("streams=1 block-size=1MiB datapath=auto");
+        let mut fast = test_of(2, 8);
+        (fast.rails, fast.unasked.datapath) = (2, true);
+        renew_options(&mut options, &fast);
+        renew_streams(&mut options, &fast);
+        let value = |name: &str| options.iter().find(|(known, _)| known == name);
+        assert_eq!(value("datapath").unwrap().1, "copy");
+        assert_eq!(value("streams").unwrap().1, "4");
     }
 }

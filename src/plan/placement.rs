@@ -3,9 +3,14 @@
 //! A block that is sent, received and sent again on one core stays in that core's cache. So the two ends of a link and the next sender of its
 //! blocks belong together: these are all links of a chain whose nodes share a host. Where too few chains exist for that, the two ends of a
 //! link belong together. docs/dev/performance.md has the measurements.
+//!
+//! On a fast port between hosts, all ends run on the processors of the card's NUMA node, so that payload does not cross to another socket, and
+//! beside the processors that handle its interrupts, as far as enough are left.
+
+use std::collections::BTreeSet;
 
 use super::lanes::{self, Lane};
-use super::{Assignment, Datapath, Pattern, Pin, Relay, Test};
+use super::{Assignment, Datapath, Pattern, Pin, Relay, Test, Workers};
 
 /// Group of link ends that stays on one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +50,67 @@ pub fn processor_of(
 /// True if all nodes are on this host.
 fn shares(assignment: &Assignment) -> bool {
     assignment.run.peers.is_one_host()
+}
+
+/// Speed in Mbit/s from which it matters where the ends of a port's links run. Slower ones leave a socket's processors and interconnect idle.
+pub const FAST_MBIT: u64 = 100_000;
+
+/// A data port and the processors that matter to it, in ascending order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortFacts {
+    /// Negotiated speed in Mbit/s; 0 if unknown.
+    pub speed_mbit: u64,
+    /// Number of connections that fill it.
+    pub flows: usize,
+    /// Usable processors of the card's NUMA node; empty if unknown.
+    pub near: Vec<usize>,
+    /// Usable processors that handle its interrupts.
+    pub interrupts: Vec<usize>,
+}
+
+/// Processors for the ends of a port's links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortPlace {
+    /// The processors, in ascending order.
+    pub processors: Vec<usize>,
+    /// True if none of them handles interrupts of the ports there.
+    pub is_beside: bool,
+}
+
+/// True if the ends of this node's links run near their ports: where they are not placed otherwise, and no process serves several ports.
+pub fn is_near_ports(assignment: &Assignment) -> bool {
+    !shares(assignment) && places_near_ports(&assignment.test)
+}
+
+/// The same for a test between hosts.
+pub fn places_near_ports(test: &Test) -> bool {
+    test.pin == Pin::Auto && test.workers != Workers::Shared
+}
+
+/// Place of each data port of a host. `None` for slow ports, and where the card's NUMA node is unknown or too small: then the scheduler chooses
+/// among all processors.
+///
+/// Each connection that fills a port needs a processor to send and one to receive. If the node has them without those that handle interrupts, a
+/// receiver does not wait while its processor takes packets of other links. If it has not, interrupts and link ends share the node.
+pub fn places_of_ports(ports: &[PortFacts]) -> Vec<Option<PortPlace>> {
+    let place = |port: &PortFacts| {
+        if port.speed_mbit < FAST_MBIT || port.near.is_empty() {
+            return None;
+        }
+        let mates = || ports.iter().filter(|other| other.near == port.near);
+        let flows = mates().fold(0_usize, |sum, one| sum.saturating_add(one.flows));
+        let needed = flows.saturating_mul(2);
+        let taken: BTreeSet<usize> = mates().flat_map(|one| one.interrupts.clone()).collect();
+        let mut beside = port.near.clone();
+        beside.retain(|processor| !taken.contains(processor));
+        let is_beside = beside.len() >= needed;
+        let processors = if is_beside { beside } else { port.near.clone() };
+        (processors.len() >= needed).then_some(PortPlace {
+            processors,
+            is_beside,
+        })
+    };
+    ports.iter().map(place).collect()
 }
 
 fn what_pays(assignment: &Assignment, processors: usize) -> Option<Together> {
@@ -197,6 +263,72 @@ mod tests {
             assert_eq!(number(Datapath::Copy), Some(itself), "{lane:?}");
             assert_eq!(number(Datapath::Zerocopy), Some(lane.from), "{lane:?}");
         }
+    }
+
+    fn port(
+        gbit: u64,
+        near: std::ops::Range<usize>,
+        interrupts: std::ops::Range<usize>,
+    ) -> PortFacts {
+        PortFacts {
+            speed_mbit: gbit * 1000,
+            flows: crate::plan::fit::flows_of(Some(gbit * 1000), 0),
+            near: near.collect(),
+            interrupts: interrupts.collect(),
+        }
+    }
+
+    /// Numbers of processors for each port, and whether interrupts go elsewhere.
+    fn counts(ports: &[PortFacts]) -> Vec<Option<(usize, bool)>> {
+        let places = places_of_ports(ports).into_iter();
+        let count = |place: PortPlace| (place.processors.len(), place.is_beside);
+        places.map(|place| place.map(count)).collect()
+    }
+
+    #[test]
+    fn the_ends_of_a_fast_port_run_near_its_card_beside_its_interrupts() {
+        let place = places_of_ports(&[port(100, 0..16, 0..4)])
+            .remove(0)
+            .unwrap();
+        assert_eq!(place.processors, (4..16).collect::<Vec<usize>>());
+        assert!(place.is_beside);
+        // 400 Gbit/s need 16 connections, and so 32 processors: those with interrupts are among them if there are no more.
+        assert_eq!(counts(&[port(400, 0..64, 0..32)]), [Some((32, true))]);
+        assert_eq!(counts(&[port(400, 0..64, 0..33)]), [Some((64, false))]);
+        assert_eq!(counts(&[port(400, 0..32, 0..32)]), [Some((32, false))]);
+        assert_eq!(
+            counts(&[port(400, 0..31, 0..4)]),
+            [None],
+            "one socket is too small"
+        );
+        assert_eq!(counts(&[port(25, 0..64, 0..4)]), [None], "a slow port");
+        assert_eq!(counts(&[port(100, 0..0, 0..4)]), [None], "nothing is known");
+    }
+
+    #[test]
+    fn ports_of_one_socket_share_its_processors_and_those_of_two_do_not() {
+        let apart = [port(200, 0..64, 0..16), port(200, 64..128, 64..80)];
+        assert_eq!(counts(&apart), [Some((48, true)), Some((48, true))]);
+        let together = [port(200, 0..64, 0..16), port(200, 0..64, 16..32)];
+        assert_eq!(counts(&together), [Some((32, true)), Some((32, true))]);
+        let crowded = [port(400, 0..64, 0..1), port(400, 0..64, 1..2)];
+        assert_eq!(counts(&crowded), [Some((64, false)), Some((64, false))]);
+    }
+
+    #[test]
+    fn ends_are_near_their_ports_only_where_no_other_placement_applies() {
+        let mut own = assignment();
+        own.test.pin = Pin::Auto;
+        (own.run.peers.nodes, own.run.peers.on_host) = (2, 1);
+        assert!(is_near_ports(&own));
+        own.test.workers = Workers::Shared;
+        assert!(!is_near_ports(&own));
+        own.test.workers = Workers::Peer;
+        own.run.peers.on_host = 2;
+        assert!(!is_near_ports(&own));
+        own.run.peers.on_host = 1;
+        own.test.pin = Pin::None;
+        assert!(!is_near_ports(&own));
     }
 
     #[test]

@@ -193,6 +193,9 @@ pub struct Unasked {
     /// Congestion control of the data sockets.
     #[serde(default)]
     pub congestion: bool,
+    /// Path of the payload.
+    #[serde(default)]
+    pub datapath: bool,
 }
 
 /// Purpose of a test.
@@ -338,6 +341,16 @@ pub enum Datapath {
     Copy,
     /// Senders send pages. Receivers that keep payload copy it. Relays copy it only to verify it.
     Zerocopy,
+}
+
+impl Datapath {
+    /// Name as in the options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copy => "copy",
+            Self::Zerocopy => "zerocopy",
+        }
+    }
 }
 
 /// Condition for which a sender waits before it empties a slot.

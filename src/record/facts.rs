@@ -4,6 +4,11 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::DataPort;
+use crate::plan::fit::flows_of;
+use crate::plan::placement::PortFacts;
+use crate::units::parse_list;
+
 /// Facts that a node reports about its host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFacts {
@@ -42,6 +47,18 @@ pub struct HostFacts {
     pub settings: Vec<(String, String)>,
     /// Frequency governors of the processors, each once; `None` where the kernel reports none.
     pub governor: Option<String>,
+    /// CPU cost of a gigabyte, if it was estimated before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<HostCost>,
+}
+
+/// CPU time in nanoseconds that a host needs to send and receive a gigabyte over loopback: a lower bound of what a card costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCost {
+    /// With copied payload.
+    pub copies_ns_per_gb: u64,
+    /// With sent pages.
+    pub pages_ns_per_gb: u64,
 }
 
 /// A network interface.
@@ -81,6 +98,12 @@ pub struct Interface {
     pub pcie: Option<Pcie>,
     /// Switch port at the other end of the cable, if LLDP says so.
     pub switch_port: Option<SwitchPort>,
+    /// Usable processors of the card's NUMA node, such as `0-31,64-95`; empty if unknown, and on slow ports.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub near: String,
+    /// Usable processors that handle interrupts of the card, in the same form.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub interrupts: String,
     /// Settings of the interface and of those below it, itself first.
     #[serde(default)]
     pub tuning: Vec<Tuning>,
@@ -176,6 +199,25 @@ impl Pcie {
 }
 
 impl HostFacts {
+    /// The data ports, by rail, as their link ends are placed.
+    pub fn ports(&self, rails: &[DataPort]) -> Vec<PortFacts> {
+        let of = |rail: &DataPort| {
+            let name = rail.interface.as_ref()?;
+            let interface = self.interfaces.iter().find(|one| one.name == *name)?;
+            let speed = interface.speed_mbit.filter(|_| interface.physical);
+            Some(PortFacts {
+                speed_mbit: speed.unwrap_or(0),
+                flows: flows_of(speed, interface.members.len()),
+                near: parse_list(&interface.near).unwrap_or_default(),
+                interrupts: parse_list(&interface.interrupts).unwrap_or_default(),
+            })
+        };
+        rails
+            .iter()
+            .map(|rail| of(rail).unwrap_or_default())
+            .collect()
+    }
+
     /// Names of at most 64 interfaces whose counters belong to a run over `rails`: interfaces with an address, and interfaces
     /// below the data interfaces. Loopback only if it is a data interface.
     pub fn counted_interfaces(&self, rails: &[Option<&str>]) -> Vec<String> {

@@ -22,7 +22,7 @@ pub use acceptance::{
     WireFinding, WireKind,
 };
 pub use counters::InterfaceCounters;
-pub use facts::{Coalescing, HostFacts, Interface, Pcie, Room, SwitchPort, Tuning};
+pub use facts::{Coalescing, HostCost, HostFacts, Interface, Pcie, Room, SwitchPort, Tuning};
 pub use imb::{
     FileTimes, GroupTimes, ImbRecord, LineRecord, LineSpread, Overlap, RankLine, TableRecord,
 };

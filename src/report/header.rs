@@ -1,10 +1,10 @@
 //! Text printed before a run: the options in effect and the facts of the hosts, with equal facts folded.
 
-use crate::judge::tuning;
-use crate::plan::DataPort;
+use crate::judge::{capacity, tuning};
+use crate::plan::{DataPort, RunPlan};
 use crate::record::HostRecord;
 
-use super::{count, fold, grouped};
+use super::{count, fast_ports, fold, grouped};
 
 /// Options as `key=value`, wrapped so that no terminal breaks the lines again.
 pub fn options(options: &[(String, String)]) -> String {
@@ -33,6 +33,15 @@ pub fn hosts(hosts: &[HostRecord]) -> String {
     lines.sort();
     let line = |(names, facts): (Vec<String>, String)| format!("{}: {facts}\n", fold(&names));
     lines.into_iter().map(line).collect()
+}
+
+/// Lines on hosts whose processors may not fill their ports, or that are not alike, and on what the run does at fast ports.
+pub fn capacities(plan: &RunPlan, hosts: &[HostRecord]) -> String {
+    let lines = capacity::foreseen(plan, hosts).into_iter();
+    let line = |text| format!("{text} (estimated over loopback, where a gigabyte costs less)\n");
+    let ports = fast_ports::lines(plan, hosts).into_iter();
+    let ports = ports.map(|text| format!("{text}\n"));
+    lines.map(line).chain(ports).collect()
 }
 
 fn facts(host: &HostRecord) -> String {

@@ -8,6 +8,7 @@ pub mod csv;
 mod described;
 mod directions;
 pub mod dry_run;
+pub(crate) mod fast_ports;
 mod faults;
 pub mod figures;
 pub(crate) mod format;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::judge::tuning;
 use crate::judge::uniform::{self, Trait};
+use crate::judge::{capacity, tuning};
 use crate::plan::NodeSpec;
 use crate::record::{
     Coalescing, HostRecord, Interface, InterfaceCounters, NodeRecord, Record, Room, TestRecord,
@@ -11,7 +11,7 @@ use crate::record::{
 };
 use crate::units::{show_bytes, show_rate, sum};
 
-use super::{count, each_once, fold, grouped};
+use super::{count, each_once, fast_ports, fold, grouped};
 
 /// Result of a pre-flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +69,12 @@ pub fn lines(record: &Record) -> Vec<String> {
     }
     let claimed = claimed(ports_of(record)).into_iter();
     lines.extend(claimed.map(|text| format!("claimed     {text}")));
+    let capacities = capacity::lines(&record.plan, &record.hosts).into_iter();
+    lines.extend(capacities.map(|text| {
+        format!("capacity    {text} (over loopback: a card costs more, so these are upper limits)")
+    }));
+    let ports = fast_ports::lines(&record.plan, &record.hosts).into_iter();
+    lines.extend(ports.map(|text| format!("port        {text}")));
     lines.extend(busy(record));
     lines.extend(costs(record));
     lines.extend(counted(record));

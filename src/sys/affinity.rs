@@ -5,6 +5,8 @@ use std::fs;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
+use crate::units::parse_list;
+
 /// A processor and its place in the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Processor {
@@ -65,6 +67,15 @@ pub(crate) fn roam() {
     restrict_to(&set);
 }
 
+/// Keeps the calling thread among these processors. If the kernel refuses, the scheduler still chooses among all.
+pub(crate) fn stay_among(processors: &[usize]) {
+    let mut set = CpuSet::new();
+    let added = processors.iter().filter(|one| set.set(**one).is_ok());
+    if added.count() > 0 {
+        restrict_to(&set);
+    }
+}
+
 fn restrict_to(set: &CpuSet) {
     match sched_setaffinity(Pid::from_raw(0), set) {
         Ok(()) | Err(_) => {}
@@ -104,50 +115,13 @@ fn numa_of(interface: &str) -> Option<usize> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-fn read_list(path: &str) -> Option<Vec<usize>> {
+pub(super) fn read_list(path: &str) -> Option<Vec<usize>> {
     parse_list(fs::read_to_string(path).ok()?.trim())
-}
-
-/// Parses a list of processors as the kernel writes it, such as `0-3,8`. `None` if the text is not such a list.
-pub(crate) fn parse_list(text: &str) -> Option<Vec<usize>> {
-    let mut all = Vec::new();
-    for part in text.split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |word: &str| word.trim().parse().ok().filter(|n| *n < CpuSet::count());
-        let (first, last): (usize, usize) = (number(first)?, number(last)?);
-        if first > last {
-            return None;
-        }
-        all.extend(first..=last);
-    }
-    Some(all)
-}
-
-/// Formats ascending numbers as such a list: the reverse of [`parse_list`].
-pub(crate) fn show_list(numbers: &[usize]) -> String {
-    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
-    let show = |run: &[usize]| match run {
-        [one] => one.to_string(),
-        [first, .., last] => format!("{first}-{last}"),
-        [] => String::new(),
-    };
-    runs.map(show).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_are_read_as_the_kernel_writes_them() {
-        assert_eq!(parse_list("0-2,5"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(parse_list("7"), Some(vec![7]));
-        assert_eq!(show_list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
-        assert_eq!(show_list(&[]), "");
-        for wrong in ["3-1", "a", "1-", "-1", "99999999"] {
-            assert_eq!(parse_list(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn near_processors_and_first_threads_come_first() {

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use nix::sys::socket::SockaddrStorage;
 
-use super::{ethtool, lldp, rtnetlink};
+use super::{ethtool, interrupts, lldp, rtnetlink};
+use crate::plan::placement;
 use crate::record::{HostFacts, Interface, Pcie, Tuning};
 
 /// Name of the default congestion control of this host's sockets.
@@ -45,6 +46,7 @@ pub fn collect() -> HostFacts {
             .map(|name| (name.replace('/', "."), sysctl(name)))
             .collect(),
         governor: governor(),
+        cost: None, // Nodes estimate it when they are asked.
     }
 }
 
@@ -152,14 +154,23 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
     let folder = format!("/sys/class/net/{name}");
     let told = ethtool::driver(name);
     let firmware = told.as_ref().map(|told| told.firmware.clone());
+    // -1 and 0 mean that the driver does not know.
+    let speed_mbit = number("speed").filter(|s| *s > 0);
+    // The kernel's table of interrupts is long on large machines.
+    let (near, handlers) = match speed_mbit {
+        Some(placement::FAST_MBIT..) => {
+            let all = with_lower(name, 4);
+            (interrupts::near(&all), interrupts::handlers(&all))
+        }
+        _ => Default::default(),
+    };
     Interface {
         name: name.to_owned(),
         addresses: vec![address],
         mtu_bytes: number("mtu")
             .and_then(|mtu| u32::try_from(mtu).ok())
             .unwrap_or(0),
-        // -1 and 0 mean that the driver does not know.
-        speed_mbit: number("speed").filter(|s| *s > 0),
+        speed_mbit,
         driver: driver_of(&folder).or(told.map(|told| told.name)),
         firmware: firmware.filter(|text| !text.is_empty()),
         carrier_changes: number("carrier_changes").unwrap_or(0),
@@ -171,6 +182,8 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
         hardware: read("address").map(|text| text.trim().to_owned()),
         pcie: slot(&Path::new(&folder).join("device")),
         switch_port: None,
+        near,
+        interrupts: handlers,
         tuning: {
             // A bridge can have hundreds of interfaces below it, a bond has at most 16.
             const MOST: usize = 17;

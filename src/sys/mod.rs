@@ -15,6 +15,7 @@ pub(crate) mod counters;
 pub(crate) mod ethtool;
 pub mod facts;
 pub(crate) mod file;
+mod interrupts;
 pub(crate) mod limits;
 mod lldp;
 pub(crate) mod memory;

@@ -3,6 +3,8 @@
 //! ```text
 //!  launching side                              node status process
 //!                                      <---  magic word, Hello (version, digest, facts)
+//!  Estimate                            --->  moves data over loopback, where ports are fast
+//!                                      <---  Cost
 //!  Prepare (assignment)                --->  memory, listeners, fork
 //!                                      <---  Prepared (its listeners)
 //!  Connect (listeners of its targets)  --->  senders connect
@@ -48,15 +50,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::job::{RankAssignment, Round};
 use crate::plan::{Assignment, DataPort};
-use crate::record::{Asked, HostFacts, NodeReport, PairTime, RankLine, Sighting, Trouble};
+use crate::record::{
+    Asked, HostCost, HostFacts, NodeReport, PairTime, RankLine, Sighting, Trouble,
+};
 
 /// Version of the messages. Both sides are the same build, so a difference is an error and is not negotiated.
-pub const WIRE_VERSION: u32 = 4;
+pub const WIRE_VERSION: u32 = 5;
 
 /// A message from the launching side to a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToNode {
+    /// Estimate what a gigabyte costs the host.
+    Estimate,
     /// Make memory, listeners and processes for a test.
     Prepare(Box<Assignment>),
     /// Connect to these listeners.
@@ -118,6 +124,8 @@ pub struct Go {
 pub enum FromNode {
     /// Identity of the node.
     Hello(Box<Hello>),
+    /// The estimate, if there is one.
+    Cost(Option<HostCost>),
     /// Memory, listeners and processes are ready.
     Prepared {
         /// Listeners of this node, by boundary.

@@ -432,6 +432,7 @@ impl Host {
                     neighbours: Vec::new(),
                 }
             }
+            (ToNode::Estimate, _) => FromNode::Cost(None),
             (ToNode::Connect(_), Some(_)) => FromNode::Ready,
             (ToNode::Ping { sent_ns }, _) => FromNode::Pong {
                 sent_ns,

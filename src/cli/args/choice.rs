@@ -56,6 +56,10 @@ macro_rules! choices {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AskedWorkers(pub Option<Workers>);
 
+/// How payload moves, if the user chose; `auto` leaves it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AskedDatapath(pub Option<Datapath>);
+
 /// What links between ranks are made of, in LinkTest's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -125,7 +129,11 @@ choices! {
         ("sample", Self::Sample),
         ("full", Self::Full),
     ],
-    Datapath: [("copy", Self::Copy), ("zerocopy", Self::Zerocopy)],
+    AskedDatapath: [
+        ("auto", Self(None)),
+        ("copy", Self(Some(Datapath::Copy))),
+        ("zerocopy", Self(Some(Datapath::Zerocopy))),
+    ],
     AskedWorkers: [
         ("auto", Self(None)),
         ("peer", Self(Some(Workers::Peer))),
@@ -173,7 +181,7 @@ mod tests {
             ("--coupling", "block, buffer"),
             ("--transport", "auto, tcp, unix"),
             ("--verify", "none, sample, full"),
-            ("--datapath", "copy, zerocopy"),
+            ("--datapath", "auto, copy, zerocopy"),
             ("--workers", "auto, peer, slot, shared"),
         ];
         for (option, known) in all {

@@ -82,7 +82,8 @@ pub(crate) struct Measurement {
 
     /// Print plan, processes, memory, volume and duration; start nothing
     ///
-    /// Example: --dry-run
+    /// With --baseline, facts of the hosts come from that record (of a run or of a check), as far as all hosts are in
+    /// it: links, processes and their processors at fast ports are then those of a run. Example: --dry-run
     #[arg(long)]
     pub dry_run: bool,
 

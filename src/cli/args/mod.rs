@@ -25,7 +25,9 @@ mod web;
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand as ClapSubcommand};
 
-pub(super) use choice::{AskedWorkers, Choice, FabricKind, HostMap, Mode, RankTransport};
+pub(super) use choice::{
+    AskedDatapath, AskedWorkers, Choice, FabricKind, HostMap, Mode, RankTransport,
+};
 pub(super) use completions::Shell;
 pub(super) use help::{command, command_of_pages, short_command};
 pub(super) use hosts::HostWords;
@@ -49,7 +51,7 @@ use latency::LatencyArguments;
 use linktest::LinktestArguments;
 
 use crate::controller::Hold;
-use crate::plan::{Coupling, Datapath, Profile, Transport, Verify};
+use crate::plan::{Coupling, Profile, Transport, Verify};
 
 /// Tests a network switch under full load from ordinary hosts over TCP.
 #[derive(Debug, Clone, Parser)]
@@ -211,17 +213,19 @@ pub(crate) struct PlainArguments {
         help_heading = "Shape", value_parser = choice::<Transport>(), hide_possible_values = true)]
     pub transport: Transport,
 
-    /// How payload moves: copy or zerocopy
+    /// How payload moves: auto, copy or zerocopy
     ///
     /// `copy` reads and writes every block at both ends of each link. `zerocopy` sends pages from memory, and phases
     /// between source and sink pass pages from link to link without reading the payload (with --verify they read it,
-    /// and still pass the pages); it needs a third to two thirds of the CPU time of copy. Example: --datapath zerocopy
+    /// and still pass the pages); it needs a third to two thirds of the CPU time of copy. `auto` is zerocopy where
+    /// nothing needs the payload and a host cannot fill its ports with copies, by an estimate before the run, and copy
+    /// elsewhere. Example: --datapath zerocopy
     #[arg(
         long,
         value_name = "PATH",
         default_value = "copy",
-        help_heading = "Shape", value_parser = choice::<Datapath>(), hide_possible_values = true)]
-    pub datapath: Datapath,
+        help_heading = "Shape", value_parser = choice::<AskedDatapath>(), hide_possible_values = true)]
+    pub datapath: AskedDatapath,
 
     /// Which processes serve links: auto, peer, slot or shared
     ///
@@ -247,7 +251,8 @@ pub(crate) struct PlainArguments {
     /// Processors that senders and receivers run on: auto, none, or a list (0-3,8)
     ///
     /// `auto` pins the processes that handle the same blocks to one processor if nodes share a host and their
-    /// processes outnumber its processors; otherwise the scheduler decides. Example: --pin 0-15
+    /// processes outnumber its processors. At ports of 100 Gbit/s or more it keeps processes on the processors of the
+    /// card's NUMA node, beside those that handle its interrupts. Otherwise the scheduler decides. Example: --pin 0-15
     #[arg(
         long,
         value_name = "WHICH",

@@ -5,7 +5,6 @@ use crate::plan::{
     Acceptance, Bound, Pattern, Pin, Profile, Purpose, Sink, Source, Test, Unasked, Work, Workers,
     sample,
 };
-use crate::sys::affinity;
 use crate::units;
 
 use super::checks;
@@ -109,8 +108,9 @@ fn test_of(arguments: &PlainArguments, outline: &Outline<'_>) -> Result<Test, Us
             socket_buffers: arguments.sockets.sndbuf.is_none()
                 && arguments.sockets.rcvbuf.is_none(),
             congestion: arguments.sockets.congestion.is_none(),
+            datapath: arguments.datapath.0.is_none(),
         },
-        datapath: arguments.datapath,
+        datapath: arguments.datapath.0.unwrap_or_default(),
         pin: match arguments.pin.as_str() {
             "auto" => Pin::Auto,
             "none" => Pin::None,
@@ -120,7 +120,7 @@ fn test_of(arguments: &PlainArguments, outline: &Outline<'_>) -> Result<Test, Us
 }
 
 fn processors(text: &str) -> Result<Vec<usize>, UsageError> {
-    match affinity::parse_list(text) {
+    match units::parse_list(text) {
         Some(list) if !list.is_empty() => Ok(list),
         _ => Err(UsageError::Value(format!(
             "--pin {text:?} is not understood (write auto, none or processors: 0-3,8)"

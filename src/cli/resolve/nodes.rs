@@ -7,7 +7,7 @@ use std::path::Path;
 use launcher::hosts::{self, Host};
 
 use crate::plan::NodeSpec;
-use crate::plan::fit::Capacity;
+use crate::plan::fit::{Capacity, flows_of};
 use crate::store::bounded;
 use crate::units;
 
@@ -225,8 +225,11 @@ pub(super) fn capacities_of(nodes: &[NodeSpec], here: &Capacity) -> Vec<Capacity
     let mut capacities: Vec<Capacity> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for node in nodes {
+        // Without a specified speed, the number of connections is known once the host has reported its ports.
+        let speed = node.speed_bits_per_s.map(|speed| speed / 1_000_000);
         let unknown = Capacity {
             name: node.host.clone(),
+            flows: speed.map_or(0, |mbit| flows_of(Some(mbit), 0)),
             ..Capacity::default()
         };
         let host = if node.local { here } else { &unknown };

@@ -56,8 +56,9 @@ const fn kind(tag: &'static str, bytes: usize, end_bytes: usize, most: Most) -> 
     }
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     kind("hello", 4 * MIB, 0, Most::Asked),
+    kind("cost", KIB, 0, Most::Asked),
     kind("prepared", MIB, 0, Most::Asked),
     kind("ranks-listen", MIB, 0, Most::Asked),
     kind("ready", KIB, 0, Most::Asked),
@@ -80,6 +81,7 @@ const KINDS: [Kind; 13] = [
 /// Messages that a node can send in answer to one of the launching side's.
 fn answers(message: &ToNode) -> &'static [&'static str] {
     match message {
+        ToNode::Estimate => &["cost"],
         ToNode::Prepare(_) => &["prepared", "ready", "finished"],
         ToNode::PrepareRanks(_) => &["ranks-listen", "ready", "finished"],
         ToNode::Ping { .. } => &["pong"],

@@ -172,6 +172,12 @@ impl Sessions {
         let test = &mut session.test;
         match message {
             FromNode::Hello(hello) => self.greet(node, *hello),
+            FromNode::Cost(cost) => {
+                test.has_estimated = true;
+                if let Some(hello) = &mut session.hello {
+                    hello.facts.cost = cost;
+                }
+            }
             FromNode::Prepared {
                 listeners,
                 source_bytes,

@@ -78,6 +78,8 @@ pub(super) struct NodeClock {
 /// Messages of a node about the current test or job. A new test begins with a new state.
 #[derive(Default)]
 pub(crate) struct TestState {
+    /// It has estimated its CPU cost, as far as it can.
+    pub(super) has_estimated: bool,
     /// Its listeners by boundary, once it is prepared.
     pub(crate) listeners: Option<Vec<Listener>>,
     /// Length of its source file in bytes; zero without a source file.

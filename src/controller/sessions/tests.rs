@@ -6,7 +6,7 @@ use launcher::Program;
 
 use crate::plan::NodeSpec;
 use crate::plan::lanes::tests::{plan_of, test_of};
-use crate::record::PairTime;
+use crate::record::{HostCost, PairTime};
 use crate::wire::message::{FromNode, Hello, RankWord, WIRE_VERSION};
 
 use super::*;
@@ -269,4 +269,30 @@ fn executables_for_several_architectures_are_known_and_those_of_other_builds_are
     sessions.note_architectures();
     let noted = "hosts of several architectures: abacus on n1, quern on n2";
     assert_eq!(sessions.log.notices, [noted]);
+}
+
+#[test]
+fn an_estimate_joins_the_facts_of_its_host_and_only_an_asked_node_may_send_one() {
+    let mut sessions = scripted(2);
+    let hello = Hello {
+        wire_version: WIRE_VERSION,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        digest: sessions.limits.program.digest.clone(),
+        executable: "p".to_owned(),
+        pid: 1,
+        facts: HostFacts::default(),
+    };
+    sessions.say(0, &FromNode::Hello(Box::new(hello)));
+    let cost = HostCost {
+        copies_ns_per_gb: 130_000_000,
+        pages_ns_per_gb: 90_000_000,
+    };
+    sessions.nodes[0].input.allowance.ask(&ToNode::Estimate);
+    sessions.say(0, &FromNode::Cost(Some(cost)));
+    assert!(sessions.nodes[0].test.has_estimated);
+    assert_eq!(sessions.host_records()[0].facts.cost, Some(cost));
+    assert!(sessions.failures().is_empty());
+    sessions.say(1, &FromNode::Cost(None));
+    let expected = "n2: sent more messages than requested (cost)";
+    assert_eq!(sessions.failures(), [expected]);
 }

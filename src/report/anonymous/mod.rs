@@ -29,7 +29,7 @@ const NOT_AS_SEALED: &str =
 
 /// Keys of words that pipebench defines, and of facts that name no place. A host can have the name of such a word, and a version of firmware
 /// can look like an address, so they are not searched for names. Every other text is, also that of a key which is not known here.
-const WORDS: [&str; 42] = [
+const WORDS: [&str; 44] = [
     "algorithm",
     "architecture",
     "basis",
@@ -46,11 +46,13 @@ const WORDS: [&str; 42] = [
     "family",
     "firmware",
     "governor",
+    "interrupts",
     "kernel",
     "kernel_version",
     "kind",
     "mode",
     "multi",
+    "near",
     "off",
     "on",
     "pattern",

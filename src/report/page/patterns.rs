@@ -97,7 +97,7 @@ pub(super) fn tiles(record: &Record, plan: &Imb, imb: &ImbRecord) -> Markup {
     let longest = times().max_by(|a, b| a.2.total_cmp(&b.2));
     let rates = times().filter(|(table, bytes, _)| imb::has_rate(table.benchmark) && *bytes > 0);
     let rates = rates.map(|(table, bytes, seconds)| {
-        let rate = megabytes_per_s(table, plan.rules, bytes, seconds);
+        let rate = megabytes_per_s(plan, table, bytes, seconds);
         (table, bytes, rate)
     });
     let highest = rates.max_by(|a, b| a.2.total_cmp(&b.2));
@@ -165,9 +165,8 @@ fn of_benchmark(runs: &[Option<(&Imb, &ImbRecord)>], benchmark: Benchmark) -> Ma
     };
     let times = curves(&|_, _, _, seconds| seconds * 1e6);
     let has_rate = imb::has_rate(benchmark);
-    let rates = curves(&|imb, table, bytes, seconds| {
-        megabytes_per_s(imb, &table.table, bytes, seconds)
-    });
+    let rates =
+        curves(&|imb, table, bytes, seconds| megabytes_per_s(imb, &table.table, bytes, seconds));
     html! {
         h3 { (benchmark.name()) }
         @if times.is_empty() { (bare(&tables)) } @else {
