@@ -39,7 +39,9 @@ const OF_BODIES: [(&str, &str); 4] = [
 const OF_RUNS: [(&str, &str); 1] = [("404", "There is no such run.")];
 
 /// Types in which a field can be missing: a request, a problem, and a record with its parts, which an earlier version can have written.
-const PARTIAL: [&str; 5] = ["Fields", "Problem", "Record", "Missing", "Trouble"];
+const PARTIAL: [&str; 6] = [
+    "Fields", "Problem", "Record", "Missing", "Trouble", "Verdict",
+];
 
 #[derive(OpenApi)]
 #[openapi(
