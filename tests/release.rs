@@ -186,7 +186,7 @@ const OLD_COPIES: [(&str, &str); 13] = [
     ("rand_core", "shared_memory, by rand 0.8"),
     (
         "syn",
-        "macros of maud, zerocopy and curve25519-dalek, while building",
+        "macros of maud, utoipa, zerocopy and curve25519-dalek, while building",
     ),
 ];
 

@@ -430,6 +430,12 @@ fn a_browser_logs_in_is_asked_and_starts() {
         assert_eq!(found["runs"].as_array().expect("runs").len(), count);
         assert!(found["next"].is_null(), "{found}");
     }
+    let list = server.get("/api/v1/runs").json();
+    let state = server.get(&format!("/api/v1/runs/{name}")).json();
+    for run in [&list["runs"][0], &state] {
+        let fields = ["group", "profile", "rate_bits_per_s"].map(|field| run[field].to_string());
+        assert_eq!(fields, ["\"here\"", "\"quick\"", "200000000"], "{run}");
+    }
     let before = server.get(&format!("/api/v1/runs?before={name}")).json();
     assert_eq!(before["runs"].as_array().expect("runs").len(), 0);
     let again = server.ask("GET", &format!("/?again={name}"), &with[..1], "");

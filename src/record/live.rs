@@ -7,8 +7,9 @@ pub const LIVE_VERSION: u32 = 1;
 
 /// Current state of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Live {
-    /// [`LIVE_VERSION`] of the writer.
+    /// Version of the document.
     pub version: u32,
     /// Time of writing, in milliseconds since 1970.
     pub at_ms: u64,
@@ -29,10 +30,10 @@ pub struct Live {
     pub received_bits_per_s: Vec<u64>,
     /// Rate that each node sent to nodes of other hosts in the last second, in bits per second.
     pub sent_bits_per_s: Vec<u64>,
-    /// Rates of pairs, averaged over the last [`MEAN_S`] seconds of the test, in bits per second: one row per sending node, one column per receiving node. `None` where no link exists.
-    /// Empty above [`MOST_IN_MATRIX`] nodes.
+    /// Rates of pairs, averaged over the last seconds of the test, in bits per second: one row per sending node, one column per receiving node.
+    /// `null` where no link exists. Empty if there are too many nodes.
     pub matrix_bits_per_s: Vec<Vec<Option<u64>>>,
-    /// Rate that each pair of the current test can reach by the speeds of the ports and the rate limit of the links, in bits per second. `None` if
+    /// Rate that each pair of the current test can reach by the speeds of the ports and the rate limit of the links, in bits per second. `null` if
     /// the speeds are unknown.
     #[serde(default)]
     pub expected_pair_bits_per_s: Option<u64>,
@@ -46,6 +47,7 @@ pub struct Live {
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct LiveEvent {
     /// Seconds from the start of the program.
     pub after_s: u64,
@@ -61,6 +63,7 @@ pub const MOST_IN_MATRIX: usize = 96;
 
 /// The test that runs now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct LiveTest {
     /// `test`, `step` or `table`.
     #[serde(default)]
@@ -71,7 +74,7 @@ pub struct LiveTest {
     pub of: usize,
     /// Pattern and phases, in words.
     pub what: String,
-    /// Planned seconds of data, warm-up included; `None` if volume bounds the test.
+    /// Planned seconds of data, warm-up included; `null` if volume bounds the test.
     pub planned_s: Option<u64>,
     /// Seconds of data so far.
     pub passed_s: u64,

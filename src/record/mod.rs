@@ -59,10 +59,11 @@ use crate::plan::{DataPort, NodeSpec, RunPlan};
 /// Version of the record. docs/record.md describes the format. A record of version 2 is read as it is: it has no sums over links.
 pub const RECORD_VERSION: u32 = 3;
 
-/// All results of a run.
+/// All results of a run. docs/record.md describes the parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Record {
-    /// [`RECORD_VERSION`] of the writer.
+    /// Version of the record.
     pub version: u32,
     /// Random name of the run.
     pub token: String,
@@ -80,10 +81,13 @@ pub struct Record {
     /// Options in effect, as names and values.
     pub options: Vec<(String, String)>,
     /// Plan of the run.
+    #[cfg_attr(feature = "web", schema(value_type = Object))]
     pub plan: RunPlan,
     /// Nodes that took part, and their hosts.
+    #[cfg_attr(feature = "web", schema(value_type = Vec<Object>))]
     pub hosts: Vec<HostRecord>,
-    /// Results, of the same kind as the plan's work.
+    /// Results, of the same kind as the plan's work. Records of version 1 have them elsewhere.
+    #[cfg_attr(feature = "web", schema(value_type = Object, required = false))]
     pub outcome: Outcome,
     /// Nodes without which a run with `keep_going` continued. Their rows are missing.
     #[serde(default)]
@@ -96,15 +100,17 @@ pub struct Record {
     pub verdict: Verdict,
     /// Findings of the judge, port by port.
     #[serde(default)]
+    #[cfg_attr(feature = "web", schema(value_type = Object))]
     pub sheet: Sheet,
     /// Exit code of the run.
     pub exit_code: u8,
-    /// Text of everything that was settled before the start (`plan::seal`). Its digest was printed then.
+    /// Text of everything that was settled before the start. Its digest was printed then.
     pub seal: Option<String>,
     /// Name of the run from which the first tests were taken, if this run resumed it.
     pub resumed: Option<String>,
     /// Name of the run, if it was settled before the start.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "web", schema(value_type = String))]
     pub name: Option<String>,
     /// Path of the run's folder or record as this process writes or reads it, for commands that name the run. It is not stored.
     #[serde(skip)]
@@ -173,13 +179,14 @@ pub struct Resumed {
 
 /// A node without which the run continued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Missing {
     /// Label of the node.
     pub node: String,
     /// Index in the plan of the test in which the node was lost, or before which.
     #[serde(default)]
     pub test: usize,
-    /// Time of its last message, in nanoseconds since the start of that test; `None` if it took no part in the test.
+    /// Time of its last message, in nanoseconds since the start of that test; `null` if it took no part in the test.
     pub at_ns: Option<u64>,
     /// Kind of the failure.
     pub kind: TroubleKind,

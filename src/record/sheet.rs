@@ -8,6 +8,7 @@ use super::SwitchPort;
 
 /// Verdict on a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Verdict {
     /// The word.
     pub word: VerdictWord,
@@ -17,6 +18,7 @@ pub struct Verdict {
 
 /// Word of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub enum VerdictWord {
     /// Every judged port direction reached its floor.
     #[serde(rename = "PASS")]

@@ -10,6 +10,7 @@ pub const ENDED_FROM_OUTSIDE: (i32, &str) = (2, "ended by 'pipebench status --en
 
 /// One failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Trouble {
     /// Kind of failure.
     pub kind: TroubleKind,
@@ -23,6 +24,7 @@ pub struct Trouble {
 
 /// Kinds of failure, causes before consequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TroubleKind {
     /// Bad usage or plan.

@@ -5,8 +5,11 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, Json};
 use maud::Markup;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
+use utoipa::ToSchema;
+
+use crate::outside;
 
 use super::app::App;
 use super::guard::Asker;
@@ -21,6 +24,8 @@ pub(super) const MOST_LISTED: usize = 50;
 /// Maximum length of a search, in characters and in words.
 pub(super) const MOST_SEARCH: usize = 200;
 const MOST_WORDS: usize = 8;
+/// Content type of an error answer for API clients.
+pub(super) const PROBLEM_KIND: &str = "application/problem+json";
 
 /// Builds an error answer: a page, which [`draw`] completes, or a JSON document for API clients.
 pub(super) fn problem(_: &App, is_api: bool, status: StatusCode, what: &str) -> Response {
@@ -96,36 +101,41 @@ pub(super) fn cancel(
     }
 }
 
-/// JSON body of an error answer (problem details, RFC 9457).
-#[derive(Serialize)]
+/// Problem details (RFC 9457).
+#[derive(Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Problem<'a> {
-    /// `about:blank`: the status says what kind of problem it is.
-    r#type: &'static str,
+    #[schema(inline)]
+    r#type: ProblemType,
+    /// The status in words.
     title: &'static str,
     status: u16,
+    /// Error, in a sentence.
     detail: &'a str,
-    /// An extension: the wrong field of the request.
+    /// Name of the wrong field or query key.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String)]
     field: Option<&'a str>,
 }
 
-impl<'a> Problem<'a> {
-    /// Describes an error. `field` names the wrong field of the request.
-    pub(super) fn new(status: StatusCode, detail: &'a str, field: Option<&'a str>) -> Self {
-        Self {
-            r#type: "about:blank",
-            title: status.canonical_reason().unwrap_or_default(),
-            status: status.as_u16(),
-            detail,
-            field,
-        }
-    }
+/// The status says what kind of problem it is.
+#[derive(Serialize, ToSchema)]
+enum ProblemType {
+    #[serde(rename = "about:blank")]
+    Blank,
 }
 
 /// Builds an error answer for API clients. `field` names the wrong field of the request.
 pub(super) fn problem_of(status: StatusCode, what: &str, field: Option<&str>) -> Response {
-    let kind = [(CONTENT_TYPE, "application/problem+json")];
-    (status, kind, Json(Problem::new(status, what, field))).into_response()
+    let kind = [(CONTENT_TYPE, PROBLEM_KIND)];
+    let problem = Problem {
+        r#type: ProblemType::Blank,
+        title: status.canonical_reason().unwrap_or_default(),
+        status: status.as_u16(),
+        detail: what,
+        field,
+    };
+    (status, kind, Json(problem)).into_response()
 }
 
 /// Starts the run of a request and logs the start. Counts each attempt against the limit of starts per minute.
@@ -162,12 +172,36 @@ pub(super) fn tell(asker: &Asker, what: &str) {
     tools::tell(&format!("{what} from {from}"));
 }
 
-/// Checks that a search is short enough to match against all runs. The error is a sentence.
+/// Checks that a search is short enough to match against all runs, and that a page can show it. The error is a sentence.
 pub(super) fn check_search(words: &str) -> Result<(), &'static str> {
     let is_long = words.chars().count() > MOST_SEARCH;
-    match is_long || words.split_whitespace().count() > MOST_WORDS {
-        true => Err("a search can have at most 8 words and 200 characters"),
+    if is_long || words.split_whitespace().count() > MOST_WORDS {
+        return Err("a search can have at most 8 words and 200 characters");
+    }
+    match words.contains(outside::steers) {
+        true => Err("the search has control characters"),
         false => Ok(()),
+    }
+}
+
+/// Query of a page that lists runs: words that runs match, the name of a port, and the name of a run, before which the listed runs began.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Search {
+    pub q: String,
+    pub port: String,
+    before: String,
+}
+
+impl Search {
+    /// Checks the query and reads the name of the run. The error is the answer that refuses it.
+    pub(super) fn before(&self, app: &App) -> Result<Option<RunName>, Response> {
+        let checked = check_search(&self.q).and_then(|()| check_search(&self.port));
+        checked.map_err(|what| problem(app, false, StatusCode::UNPROCESSABLE_ENTITY, what))?;
+        match self.before.as_str() {
+            "" => Ok(None),
+            name => name.parse().map(Some).map_err(|()| absent(app, false)),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The API under `/api/v1`. [`super::openapi`] describes it; tests check the two against each other.
+//! Requests and answers of the API under `/api/v1`. [`super::openapi`] has the table of its routes, and its description.
 
 use std::sync::Arc;
 
@@ -6,52 +6,33 @@ use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{FromRequest, Path, Query, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::task::block_in_place;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::outside;
+use crate::record::Record;
 
 use super::answers::{self, absent, check_search, of_run, problem_of, status_of, take};
 use super::app::App;
-use super::caching::compressed;
-use super::documents::{busy, download};
+use super::caching;
+use super::documents::busy;
 use super::guard::Asker;
 use super::queue::Declined;
 use super::request::{Extent, Fields, Refusal};
+use super::run_store::RunName;
 use super::site::Site;
 use super::state::State as RunState;
-use super::{caching, events, metrics, openapi};
 
 /// Maximum number of runs in an answer.
 const MOST: usize = 200;
 
-/// Builds the router of the API.
-pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/openapi.json", get(describe))
-        .route("/site", get(site))
-        .route("/offer", post(offer))
-        .route("/runs", get(list).post(start))
-        .route("/runs/{name}", get(state))
-        .route("/runs/{name}/events", get(events::follow::<true>))
-        .route("/runs/{name}/cancel", post(cancel))
-        .route("/runs/{name}/record", compressed(get(record)))
-        .route("/runs/{name}/{file}", compressed(get(download::<true>)))
-        .route("/health", get(metrics::health))
-        .route("/metrics", get(metrics::measures))
-}
-
-async fn describe() -> Response {
-    let kind = [(header::CONTENT_TYPE, "application/json")];
-    (kind, openapi::DOCUMENT).into_response()
-}
-
 /// What a site allows.
-#[derive(Serialize)]
-pub(super) struct SiteAnswer<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = Site)]
+struct SiteAnswer<'a> {
     version: &'static str,
     groups: Vec<&'a String>,
     patterns: &'a [String],
@@ -65,7 +46,7 @@ pub(super) struct SiteAnswer<'a> {
 
 impl<'a> SiteAnswer<'a> {
     /// Describes what a site allows.
-    pub(super) fn of(site: &'a Site) -> Self {
+    fn of(site: &'a Site) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             groups: site
@@ -84,11 +65,16 @@ impl<'a> SiteAnswer<'a> {
     }
 }
 
-async fn site(State(app): State<Arc<App>>) -> Response {
+/// What the site allows.
+#[utoipa::path(get, path = "/site",
+    responses((status = 200, description = "The groups, choices and limits of the site.", body = SiteAnswer)))]
+pub(super) async fn site(State(app): State<Arc<App>>) -> Response {
     Json(SiteAnswer::of(&app.queue.site)).into_response()
 }
 
-#[derive(Serialize)]
+/// The question that the page asks before a start.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Offer)]
 struct OfferAnswer {
     what: String,
     fabric: String,
@@ -106,7 +92,7 @@ fn declined(declined: &Declined) -> Response {
 }
 
 /// Fields in the body of a request. Extraction answers any other body with an error.
-struct Body(Fields);
+pub(super) struct Body(Fields);
 
 impl FromRequest<Arc<App>> for Body {
     type Rejection = Response;
@@ -148,7 +134,10 @@ fn fields_of(body: Value) -> Result<Fields, (&'static str, Option<String>)> {
     serde_json::from_value(body).map_err(|_| ("the fields cannot be read", None))
 }
 
-async fn offer(State(app): State<Arc<App>>, Body(fields): Body) -> Response {
+/// Describe what a run would load, and for how long. Starts nothing.
+#[utoipa::path(post, path = "/offer", request_body = Fields,
+    responses((status = 200, description = "The question that the page asks before a start.", body = OfferAnswer)))]
+pub(super) async fn offer(State(app): State<Arc<App>>, Body(fields): Body) -> Response {
     let Some(_turn) = app.turn().await else {
         return busy(&app, true);
     };
@@ -164,25 +153,41 @@ async fn offer(State(app): State<Arc<App>>, Body(fields): Body) -> Response {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-struct Search {
+#[into_params(parameter_in = Query)]
+pub(super) struct Search {
+    /// Search words. A run matches if it has all of them.
     #[serde(default)]
+    #[param(max_length = 200)]
     q: String,
+    /// Maximum number of runs.
+    #[param(minimum = 1, maximum = 200)]
     most: Option<usize>,
-    /// Name of a run: the answer has runs before it.
+    /// Name of a run. The answer has runs before it.
+    #[param(value_type = Option<RunName>)]
     before: Option<String>,
 }
 
-#[derive(Serialize)]
+/// Runs, latest first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Runs)]
 struct ListAnswer {
     runs: Vec<RunState>,
     more: bool,
-    /// Value of `before` that continues the list.
+    /// Value of `before` that continues the list, if more runs match.
+    #[schema(value_type = Option<RunName>)]
     next: Option<String>,
 }
 
-async fn list(
+/// Runs, latest first.
+#[utoipa::path(get, path = "/runs", params(Search),
+    responses(
+        (status = 200, description = "The runs.", body = ListAnswer),
+        (status = 400, description = "The query is malformed."),
+        (status = 422, description = "The query asks for too many runs, has too many words, or names no run."),
+    ))]
+pub(super) async fn list(
     State(app): State<Arc<App>>,
     RawQuery(query): RawQuery,
     search: Result<Query<Search>, QueryRejection>,
@@ -224,7 +229,21 @@ fn wrong_key(query: &str) -> Option<&str> {
     pair.split('=').next()
 }
 
-async fn start(
+/// Start a run, or queue it.
+#[utoipa::path(post, path = "/runs", request_body = Fields,
+    responses(
+        (status = 201, description = "The run is in the queue.", body = RunState,
+            headers(("Location" = String, description = "Path of the run's state.")),
+            links(
+                ("state" = (operation_id = "state", parameters(("name" = "$response.body#/name")))),
+                ("cancel" = (operation_id = "cancel", parameters(("name" = "$response.body#/name")))),
+                ("record" = (operation_id = "record", parameters(("name" = "$response.body#/name")))),
+            )),
+        (status = 409, description = "Too many runs already wait for the fabric."),
+        (status = 429, description = "Too many wrong tokens or starts within a minute."),
+        (status = 500, description = "The server cannot store the request or start the run."),
+    ))]
+pub(super) async fn start(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
     Body(fields): Body,
@@ -247,11 +266,21 @@ async fn start(
     }
 }
 
-async fn state(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+/// The current state of a run.
+#[utoipa::path(get, path = "/runs/{name}", params(RunName),
+    responses((status = 200, description = "The state of the run.", body = RunState)))]
+pub(super) async fn state(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
     of_run(&app, true, &name, |_, state| Json(state).into_response())
 }
 
-async fn cancel(
+/// Cancel a run: end it, or remove it from the queue.
+#[utoipa::path(post, path = "/runs/{name}/cancel", params(RunName),
+    responses(
+        (status = 202, description = "The server has asked the run to end."),
+        (status = 409, description = "The run is over, or it has no runner process."),
+        (status = 500, description = "The server cannot store the cancellation."),
+    ))]
+pub(super) async fn cancel(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
     Path(name): Path<String>,
@@ -266,7 +295,15 @@ async fn cancel(
     })
 }
 
-async fn record(
+/// The record of a run that has ended. docs/record.md describes its format.
+#[utoipa::path(get, path = "/runs/{name}/record", params(RunName),
+    responses(
+        (status = 200, description = "The record.", body = Record),
+        (status = 304, description = "The client has the text with this tag."),
+        (status = 409, description = "The run has no record, or none yet."),
+        (status = 503, description = "The server is busy with other documents."),
+    ))]
+pub(super) async fn record(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
     headers: HeaderMap,
@@ -305,6 +342,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::web::answers::MOST_SEARCH;
 
     /// Symptom: the answer to a wrong field was a text of the parser, and did not name the field.
     #[test]
@@ -336,6 +374,14 @@ mod tests {
             (fields.group.as_str(), fields.by.as_str()),
             ("rack 7", "anna")
         );
+    }
+
+    #[test]
+    fn limits_of_a_query_are_described_as_they_are_checked() {
+        let described = serde_json::to_value(Search::into_params(|| None)).unwrap();
+        let most = |at: usize, word: &str| described[at]["schema"][word].as_u64();
+        assert_eq!(most(0, "maxLength"), Some(MOST_SEARCH as u64));
+        assert_eq!(most(1, "maximum"), Some(MOST as u64));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Documents made from records: reports, tables, comparisons. Only a few are made at the same time.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use axum::Extension;
@@ -8,8 +9,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tokio::task::block_in_place;
+use utoipa::openapi::{Content, ObjectBuilder, RefOr, Response as Described, Schema, Type};
+use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
-use crate::outside;
 use crate::report::compare::Comparison;
 use crate::report::format::{Format, Source};
 use crate::report::history::{PortFigures, ports};
@@ -17,7 +19,7 @@ use crate::report::json;
 use crate::report::page::{Back, served};
 use crate::store::runs::RECORD;
 
-use super::answers::{MOST_LISTED, absent, check_search, problem, shown};
+use super::answers::{MOST_LISTED, Search, absent, problem, shown};
 use super::app::App;
 use super::guard::Asker;
 use super::run_store::RunName;
@@ -34,8 +36,16 @@ const MOST_FIGURES: usize = 500;
 /// Content security policy of a report, which has inline styles and no scripts.
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Sends a file made from a run's record, to an API client or to a page. Status 404 without such a run, file or record, 503 when too many documents are
-/// being made or sent.
+/// A report of a run that has ended, as pipebench report makes it.
+// Pages send it, too.
+#[utoipa::path(get, path = "/runs/{name}/{file}",
+    params(RunName, ("file" = inline(FileName), Path, description = "Name of the file.")),
+    responses(
+        File,
+        (status = 304, description = "The client has the text with this tag."),
+        (status = 404, description = "There is no such run or file, or the run has no record."),
+        (status = 503, description = "The server is busy with other documents."),
+    ))]
 pub(super) async fn download<const IS_API: bool>(
     State(app): State<Arc<App>>,
     Path((name, file)): Path<(String, String)>,
@@ -68,6 +78,33 @@ pub(super) async fn download<const IS_API: bool>(
         }
         answer
     })
+}
+
+/// Name of a report's file.
+enum FileName {}
+
+impl PartialSchema for FileName {
+    fn schema() -> RefOr<Schema> {
+        let names = Format::ALL.map(|format| format.row().file);
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        text.enum_values(Some(names)).into()
+    }
+}
+
+impl ToSchema for FileName {}
+
+/// Answer with a report.
+enum File {}
+
+impl IntoResponses for File {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        let mut file = Described::new("The report.");
+        for row in Format::ALL.map(Format::row) {
+            let kind = row.media_type.split(';').next().unwrap_or_default();
+            file.content.insert(kind.to_owned(), Content::default());
+        }
+        BTreeMap::from([("200".to_owned(), file.into())])
+    }
 }
 
 /// Builds the answer with status 503. Records are large, so only a few are read at the same time.
@@ -157,35 +194,16 @@ pub(super) async fn compare(
     })
 }
 
-/// Words that runs match, the name of a port, and the name of a run: the page shows the runs before it.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Wanted {
-    q: String,
-    port: String,
-    before: String,
-}
-
 /// Sends the page with the history of a port over the kept runs.
 pub(super) async fn history(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<Search>,
 ) -> Response {
-    let is_odd = [&wanted.q, &wanted.port]
-        .iter()
-        .any(|text| text.contains(outside::steers));
-    let checked = check_search(&wanted.q).and_then(|()| check_search(&wanted.port));
-    if let Some(what) = checked
-        .err()
-        .or(is_odd.then_some("the search has control characters"))
-    {
-        return problem(&app, false, StatusCode::UNPROCESSABLE_ENTITY, what);
-    }
-    let before: Option<RunName> = wanted.before.parse().ok();
-    if before.is_none() && !wanted.before.is_empty() {
-        return absent(&app, false);
-    }
+    let before = match wanted.before(&app) {
+        Ok(before) => before,
+        Err(refusal) => return refusal,
+    };
     let Ok(_turn) = app.heavy.try_acquire() else {
         return busy(&app, false);
     };

@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::block_in_place;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::WatchStream;
+use utoipa::ToSchema;
 
 use super::answers::{absent, known, problem};
 use super::app::App;
@@ -29,7 +30,32 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The same for a page, which says that the server is lost after two seconds of silence.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Streams the events of a run, to an API client or to a page.
+/// Event for an API client.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is only described")]
+struct StateEvent {
+    #[schema(inline)]
+    event: EventName,
+    /// A State, as JSON.
+    data: String,
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is only described")]
+enum EventName {
+    #[schema(rename = "state")]
+    State,
+}
+
+/// The state of a run after each change, as server-sent events named state. The stream ends with the run.
+// Pages get it drawn, as events named part.
+#[utoipa::path(get, path = "/runs/{name}/events", operation_id = "events", params(RunName),
+    responses(
+        (status = 200, description = "Events. The data of each event is a State.",
+            body = inline(StateEvent), content_type = "text/event-stream"),
+        (status = 501, description = "A CGI program sends no events."),
+        (status = 503, description = "Too many clients listen to events."),
+    ))]
 pub(super) async fn follow<const IS_API: bool>(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,

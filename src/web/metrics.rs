@@ -8,6 +8,7 @@ use axum::extract;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use tokio::task::block_in_place;
+use utoipa::ToSchema;
 
 use crate::report::format::Format;
 use crate::report::metrics::Exposition;
@@ -23,12 +24,24 @@ const MOST_READ: usize = 1000;
 
 type Labels = Vec<(&'static str, String)>;
 
-/// Answers that the server works.
+/// Text of the answer that the server works.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is only described")]
+enum Health {
+    #[schema(rename = "ok\n")]
+    Ok,
+}
+
+/// Whether the server works. Needs no token. Also at /health, outside of /api/v1.
+#[utoipa::path(get, path = "/health", security(()),
+    responses((status = 200, description = "It works.", body = inline(Health), content_type = "text/plain")))]
 pub(super) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// Sends the metrics of the site.
+/// Metrics of the site in OpenMetrics. Also at /metrics, outside of /api/v1.
+#[utoipa::path(get, path = "/metrics", operation_id = "metrics",
+    responses((status = 200, description = "The metrics.", body = String, content_type = "application/openmetrics-text")))]
 pub(super) async fn measures(extract::State(app): extract::State<Arc<App>>) -> Response {
     let queue = &app.queue;
     let text = block_in_place(|| text(&queue.under_way(), &queue.run_store, queue.now_ms()));

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::plan::RunPlan;
 use crate::report::listing;
@@ -30,27 +31,31 @@ pub(super) const COMMANDS: [(&str, &str); 3] = [
     ("imb", "patterns of messages"),
 ];
 
-/// Fields of a request as received.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a run loads. A missing field has the site's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Fields {
-    /// Name of a group of the site.
+    /// Name of one of the site's groups of hosts.
     pub group: String,
-    /// List of hosts, if the site allows free hosts.
+    /// Host names, if the site has `free-hosts = true`.
+    #[schema(max_length = 4096)]
     pub hosts: String,
     /// Pattern of nodes that send to each other. Empty: the site's first one.
     pub pattern: String,
     /// Profile, which sets how thorough the run is. Empty: the site's first one.
     pub profile: String,
-    /// Phases of the pipeline. `None`: 2.
+    /// Phases of the pipeline. `null`: 2.
+    #[schema(minimum = 2)]
     pub phases: Option<usize>,
-    /// Window of each test. Empty: that of the profile.
+    /// Window of each test, such as 30s. Empty: that of the profile.
     pub time: String,
-    /// Maximum rate of a link. Empty: that of the site.
+    /// Maximum rate of a link, such as 1G. Empty: that of the site.
     pub rate: String,
     /// Name of the requester.
+    #[schema(max_length = 64)]
     pub by: String,
     /// Purpose of the run.
+    #[schema(max_length = 200)]
     pub note: String,
 }
 
@@ -162,7 +167,7 @@ pub(super) struct Request {
 }
 
 /// Ports, nodes, tests and time of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub(super) struct Extent {
     /// Number of loaded ports, one per host and rail. Zero if no data leave this machine.
     pub ports: usize,
@@ -198,20 +203,44 @@ impl Asked {
             "" => self.fields.hosts.trim(),
             group => group,
         };
-        let value = |option: &str| self.words.iter().find_map(|word| word.strip_prefix(option));
-        let of_command = || {
-            let is_it = |(command, _): &&(&str, &str)| {
-                self.words.first().is_some_and(|word| word == command)
-            };
-            COMMANDS.iter().find(is_it).map(|(_, name)| *name)
-        };
-        match value("--pattern=")
-            .or_else(|| value("--profile="))
+        let of_command = || self.command().map(|(_, name)| name);
+        match self
+            .value("--pattern=")
+            .or_else(|| self.value("--profile="))
             .or_else(of_command)
         {
             Some(test) => format!("{hosts} - {test}"),
             None => hosts.to_owned(),
         }
+    }
+
+    /// Name of the group of hosts. `None` for hosts that a user typed.
+    pub(super) fn group(&self) -> Option<String> {
+        let group = self.fields.group.trim();
+        (!group.is_empty()).then(|| group.to_owned())
+    }
+
+    /// Profile, also if it is the site's default.
+    pub(super) fn profile(&self) -> Option<String> {
+        let of_command = || self.command().map(|(command, _)| command);
+        let profile = self.value("--profile=").or_else(of_command);
+        profile.map(str::to_owned)
+    }
+
+    /// Maximum rate of a link, also if it is the site's default. `None`: unlimited.
+    pub(super) fn rate_bits_per_s(&self) -> Option<u64> {
+        units::parse_rate_bits(self.value("--rate=")?).ok()
+    }
+
+    /// Value of the last option that begins with this text: the site's own words stand before those of a request.
+    fn value(&self, option: &str) -> Option<&str> {
+        let mut words = self.words.iter().rev();
+        words.find_map(|word| word.strip_prefix(option))
+    }
+
+    fn command(&self) -> Option<(&'static str, &'static str)> {
+        let first = self.words.first()?;
+        COMMANDS.into_iter().find(|(command, _)| first == command)
     }
 }
 
@@ -574,6 +603,51 @@ mod tests {
                 ..with("imb")
             };
             assert_eq!(hold(&fields, &site).unwrap_err().field, field);
+        }
+    }
+
+    /// Symptom: a client had to read group, profile and rate of a run in a sentence.
+    #[test]
+    fn group_profile_and_rate_of_a_run_are_fields() {
+        let of = |fields: &Fields, site: &Site| {
+            let asked = hold(fields, site).unwrap();
+            let profile = asked.profile().unwrap();
+            (asked.group(), profile, asked.rate_bits_per_s())
+        };
+        let group = Some("rack 7".to_owned());
+        let mut site = site();
+        let usual = (group.clone(), "quick".to_owned(), Some(10_000_000_000));
+        assert_eq!(of(&fields(), &site), usual);
+        site.limits.rate_bits_per_s = None;
+        site.allow.profiles.push("linktest".to_owned());
+        site.allow.free_hosts = true;
+        let other = Fields {
+            profile: "linktest".to_owned(),
+            ..fields()
+        };
+        assert_eq!(of(&other, &site), (group, "linktest".to_owned(), None));
+        let typed = Fields {
+            hosts: "n1,n2".to_owned(),
+            profile: "acceptance".to_owned(),
+            rate: "1G".to_owned(),
+            ..Fields::default()
+        };
+        let expected = (None, "acceptance".to_owned(), Some(1_000_000_000));
+        assert_eq!(of(&typed, &site), expected);
+    }
+
+    #[test]
+    fn lengths_are_described_as_they_are_checked() {
+        use utoipa::PartialSchema;
+
+        let schema = serde_json::to_value(Fields::schema()).unwrap();
+        for (field, most) in [
+            ("hosts", MOST_HOSTS),
+            ("by", MOST_NAME),
+            ("note", MOST_NOTE),
+        ] {
+            let described = &schema["properties"][field]["maxLength"];
+            assert_eq!(described.as_u64(), Some(most as u64), "{field}");
         }
     }
 

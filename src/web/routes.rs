@@ -1,4 +1,4 @@
-//! Routes of pages and sessions, and their answers. Downloads are in [`super::documents`], the API is in [`super::api`].
+//! Routes of pages and sessions, and their answers. Downloads are in [`super::documents`], those of the API in [`super::openapi`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tokio::task::block_in_place;
 
 use super::answers::{
-    self, MOST_LISTED, absent, check_search, of_run, problem, show, shown, status_of, take, tell,
+    self, MOST_LISTED, Search, absent, of_run, problem, show, shown, status_of, take, tell,
 };
 use super::app::App;
 use super::caching::{compressed, compressed_events};
@@ -25,7 +25,7 @@ use super::queue::Declined;
 use super::request::{Fields, Refusal, Typed};
 use super::run_store::RunName;
 use super::state::State as RunState;
-use super::{api, caching, events, metrics, pages, rate_limit};
+use super::{caching, events, metrics, openapi, pages, rate_limit};
 
 /// Maximum number of bytes of a request's body.
 const MOST_BODY: usize = 16 * 1024;
@@ -57,7 +57,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route("/assets/{file}", compressed(get(asset)))
         .route("/health", get(metrics::health))
         .route("/metrics", get(metrics::measures))
-        .nest("/api/v1", api::routes())
+        .nest("/api/v1", openapi::routes())
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
         .layer(DefaultBodyLimit::max(MOST_BODY))
@@ -310,26 +310,15 @@ async fn start(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
     })
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Search {
-    q: String,
-    /// Name of a run: the page lists runs before it.
-    before: String,
-}
-
 async fn list(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
     Query(search): Query<Search>,
 ) -> Response {
-    if let Err(what) = check_search(&search.q) {
-        return problem(&app, false, StatusCode::UNPROCESSABLE_ENTITY, what);
-    }
-    let before: Option<RunName> = search.before.parse().ok();
-    if before.is_none() && !search.before.is_empty() {
-        return absent(&app, false);
-    }
+    let before = match search.before(&app) {
+        Ok(before) => before,
+        Err(refusal) => return refusal,
+    };
     block_in_place(|| {
         let (found, more) =
             app.queue

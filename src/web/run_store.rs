@@ -21,6 +21,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::outside;
 use crate::record::{Record, VerdictWord};
@@ -47,9 +48,16 @@ const YOUNG_MS: u64 = 10_000;
 /// Age up to which a request that lost its runner before its turn gets a new one. In milliseconds.
 pub(super) const LAPSE_MS: u64 = 60 * 60 * 1000;
 
-/// Name of a run, such as `pb-20261121-014455-abcdef`. Only a text of this form becomes a path.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub(super) struct RunName(String);
+/// Name of a run, such as `pb-20261121-014455-abcdef`.
+// Only a text of this form becomes a path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, ToSchema, IntoParams)]
+#[schema(pattern = "^pb-[0-9]{8}-[0-9]{6}-[0-9a-f]{6}$")]
+#[into_params(names("name"), parameter_in = Path)]
+pub(super) struct RunName(
+    /// Name of a run.
+    #[param(value_type = RunName)]
+    String,
+);
 
 /// Reason why a folder cannot hold the runs of a site.
 #[derive(Debug, thiserror::Error)]
@@ -428,6 +436,9 @@ impl RunStore {
             before: (stage == Stage::Queued).then_some(before.len()),
             behind: before.first().map(ToString::to_string),
             what: request.map_or_else(String::new, |one| one.asked.what.clone()),
+            group: request.and_then(|one| one.asked.group()),
+            profile: request.and_then(|one| one.asked.profile()),
+            rate_bits_per_s: request.and_then(|one| one.asked.rate_bits_per_s()),
             by: by.to_owned(),
             note: request.map_or_else(String::new, |one| one.asked.note.clone()),
             asked_ms: request.map(|one| one.asked_ms),

@@ -1,6 +1,7 @@
 //! State of a run, and how it ended. The API returns these types, and pages are built from them.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::record::{Live, Measured, Record, VerdictWord};
 use crate::report::{judged, listing};
@@ -91,7 +92,7 @@ impl Card {
 }
 
 /// Stage of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Stage {
     /// It waits for its fabric.
@@ -115,8 +116,8 @@ impl std::fmt::Display for Stage {
     }
 }
 
-/// State of a run now. The API returns it, and pages are built from it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// State of a run now.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(super) struct State {
     /// True if the outcome is stored, or if no request exists, as for runs from the command line.
     #[serde(skip)]
@@ -143,6 +144,12 @@ pub(super) struct State {
     pub behind: Option<String>,
     /// Loaded hosts and tests, in words.
     pub what: String,
+    /// Group of hosts. `null` for hosts that a user typed, and for runs of the command line.
+    pub group: Option<String>,
+    /// Profile, also if it is the site's default. `null` for runs of the command line.
+    pub profile: Option<String>,
+    /// Maximum rate of a link, also if it is the site's default, in bits per second. `null` for unlimited runs and runs of the command line.
+    pub rate_bits_per_s: Option<u64>,
     /// Name of the requester.
     pub by: String,
     /// Purpose of the run.
@@ -279,6 +286,9 @@ pub(super) mod tests {
             before: None,
             behind: None,
             what: "rack 7: quick, mesh, 2 phases".to_owned(),
+            group: Some("rack 7".to_owned()),
+            profile: Some("quick".to_owned()),
+            rate_bits_per_s: None,
             by: "anna".to_owned(),
             note: String::new(),
             asked_ms: Some(1_795_405_633_000),
