@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pipebench::internals::judge::verdict::{self, Judgement};
 use pipebench::internals::plan::{Pattern, Sink, Uplink};
-use pipebench::internals::record::{HeldBy, LinkRecord, Record, TestRecord, VerdictWord};
+use pipebench::internals::record::{HeldBy, LinkRecord, Record, TestRecord, Tuning, VerdictWord};
 use pipebench::internals::report::{json, text};
 
 /// Leaves the first tests of a record.
@@ -290,6 +290,39 @@ fn a_virtual_card_that_is_slow_is_not_the_switch() {
     expect_word(&said, VerdictWord::Undecided);
     let why = "is a bond of 2 cards (802.3ad, layer2), whose hash may put several connections on one card";
     expect_reason(&said, why);
+}
+
+/// Symptom: "a core that served its links was 97 % busy", without the setting that kept it busy.
+#[test]
+fn a_host_at_its_limit_is_named_with_the_setting_that_costs_rate() {
+    let mut record = record("slow-receiver");
+    let pipebench::internals::record::Culprit::Receive(port) =
+        judged(&record).sheet.faults[0].culprit
+    else {
+        panic!("a port that receives is slow");
+    };
+    let own = record.sheet.ports[port].node;
+    for test in record.tests_mut() {
+        node(test, own).serving_core = Some((0.97, 0.9));
+    }
+    expect_word(&judged(&record), VerdictWord::HostLimited);
+    for host in &mut record.hosts {
+        let eth0 = host.facts.interfaces.iter_mut();
+        for one in eth0.filter(|one| one.name == "eth0") {
+            one.tuning = vec![Tuning {
+                interface: "eth0".to_owned(),
+                device: true,
+                off: vec!["gro".to_owned()],
+                ..Tuning::default()
+            }];
+        }
+    }
+    // The other hosts have the same setting, which excuses nothing.
+    let said = judged(&record);
+    expect_word(&said, VerdictWord::HostLimited);
+    let why = "90 % of that with packets; eth0: GRO is off (as root: ethtool -K eth0 gro on)";
+    expect_reason(&said, why);
+    assert_eq!(said.sheet.faults.len(), 1);
 }
 
 /// Symptom: "101.4 %", without a reason for the excess.

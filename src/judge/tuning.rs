@@ -226,29 +226,4 @@ mod tests {
         let all = said(&port(200, vec![bond, card("eth0"), second]), 32);
         assert_eq!(all, ["eth1: GRO is off (as root: ethtool -K eth1 gro on)"]);
     }
-
-    /// Symptom: "waited for a processor 100 % of their time", without the setting that kept the processor busy.
-    #[test]
-    fn a_host_at_its_limit_is_named_with_the_setting_that_costs_rate() {
-        let text = include_str!("../../tests/golden/host-limited/record.json");
-        let mut record: crate::record::Record = serde_json::from_str(text).unwrap();
-        let of = |record: &crate::record::Record| {
-            super::super::verdict::judge(&record.plan, &record.hosts, record.measured())
-        };
-        let before = of(&record);
-        let all = record.hosts.iter_mut();
-        let all = all.flat_map(|host| &mut host.facts.interfaces);
-        for one in all.filter(|one| one.name == "eth0") {
-            let mut card = card("eth0");
-            card.off = names(&["gro"]);
-            one.tuning = vec![card];
-        }
-        let after = of(&record);
-        let costs = "; eth0: GRO is off (as root: ethtool -K eth0 gro on); proven up to";
-        let expected = before.verdict.reason.replace("; proven up to", costs);
-        assert_eq!(after.verdict.reason, expected);
-        assert!(expected.contains(costs), "{expected}");
-        // The other hosts have the same setting, which excuses nothing.
-        assert_eq!(after.sheet.faults.len(), before.sheet.faults.len());
-    }
 }

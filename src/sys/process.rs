@@ -106,8 +106,8 @@ pub(crate) fn schedule_as_batch(turn_ns: Option<u64>) {
     // SAFETY: a plain question about the calling process.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     let attributes = libc::sched_attr {
-        size: size_of::<libc::sched_attr>() as u32,
-        sched_policy: libc::SCHED_BATCH as u32,
+        size: u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0),
+        sched_policy: libc::SCHED_BATCH.unsigned_abs(),
         sched_flags: 0,
         sched_nice: nice, // Kept.
         sched_priority: 0,

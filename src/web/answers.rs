@@ -195,12 +195,17 @@ pub(super) struct Search {
 
 impl Search {
     /// Checks the query and reads the name of the run. The error is the answer that refuses it.
-    pub(super) fn before(&self, app: &App) -> Result<Option<RunName>, Response> {
+    pub(super) fn before(&self, app: &App) -> Result<Option<RunName>, Box<Response>> {
         let checked = check_search(&self.q).and_then(|()| check_search(&self.port));
-        checked.map_err(|what| problem(app, false, StatusCode::UNPROCESSABLE_ENTITY, what))?;
+        checked
+            .map_err(|what| problem(app, false, StatusCode::UNPROCESSABLE_ENTITY, what))
+            .map_err(Box::new)?;
         match self.before.as_str() {
             "" => Ok(None),
-            name => name.parse().map(Some).map_err(|()| absent(app, false)),
+            name => name
+                .parse()
+                .map(Some)
+                .map_err(|()| Box::new(absent(app, false))),
         }
     }
 }

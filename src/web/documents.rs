@@ -202,7 +202,7 @@ pub(super) async fn history(
 ) -> Response {
     let before = match wanted.before(&app) {
         Ok(before) => before,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let Ok(_turn) = app.heavy.try_acquire() else {
         return busy(&app, false);

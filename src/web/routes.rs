@@ -317,7 +317,7 @@ async fn list(
 ) -> Response {
     let before = match search.before(&app) {
         Ok(before) => before,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     block_in_place(|| {
         let (found, more) =

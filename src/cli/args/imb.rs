@@ -45,9 +45,9 @@ pub(crate) struct ImbArguments {
     )]
     pub include: Vec<String>,
 
-    /// Benchmarks to leave out
+    /// Benchmarks to leave out (of the suite: -exclude)
     ///
-    /// Example: --exclude Alltoall,Alltoallv
+    /// Example: --exclude-benchmarks Alltoall,Alltoallv
     #[arg(
         long,
         value_name = "BENCHMARK",
@@ -56,7 +56,7 @@ pub(crate) struct ImbArguments {
         help_heading = "Suite",
         hide_short_help = true
     )]
-    pub exclude: Vec<String>,
+    pub exclude_benchmarks: Vec<String>,
 
     /// Hosts of the run.
     #[command(flatten)]
@@ -239,14 +239,13 @@ pub(crate) struct ImbArguments {
 }
 
 /// Options that the suite has, too, as it spells them after one dash.
-const WITH_ONE_DASH: [&str; 15] = [
+const WITH_ONE_DASH: [&str; 14] = [
     "help",
     "npmin",
     "multi",
     "map",
     "input",
     "include",
-    "exclude",
     "msglen",
     "msgsize",
     "msglog",
@@ -361,6 +360,10 @@ pub(crate) fn spelled(words: impl Iterator<Item = OsString>) -> Result<Vec<OsStr
             kept.push(word);
             continue;
         };
+        if name == "exclude" {
+            kept.push("--exclude-benchmarks".into()); // With two dashes it leaves out hosts.
+            continue;
+        }
         if WITH_ONE_DASH.contains(&name) {
             kept.push(format!("--{}", name.replace('_', "-")).into());
             continue;
@@ -413,8 +416,9 @@ mod tests {
 
     #[test]
     fn options_of_the_suite_have_one_dash_or_two() {
-        let words = "pipebench imb -x n1 -i key -include A,B -window_size 64 --exclude C -np 4";
-        let long = "pipebench imb -x n1 -i key --include A,B --window-size 64 --exclude C -np 4";
+        let words =
+            "pipebench imb -x n1 -i key -include A,B -window_size 64 -exclude C --exclude n2";
+        let long = "pipebench imb -x n1 -i key --include A,B --window-size 64 --exclude-benchmarks C --exclude n2";
         assert_eq!(read(words).as_deref(), Ok(long));
         let others = "pipebench linktest -iter_policy off";
         assert_eq!(read(others).as_deref(), Ok(others));

@@ -13,7 +13,7 @@ use crate::cli::mistakes::like;
 const MOST_LENGTHS: usize = 10_000;
 
 /// Benchmarks of --include, then those named on the command line and in a file, or the usual ones of the rules if none are named; without those of
-/// --exclude.
+/// --exclude-benchmarks.
 pub(super) fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, UsageError> {
     let typed = |words: &[String]| -> Vec<(String, String)> {
         let names = words.iter().flat_map(|word| word.split(','));
@@ -36,11 +36,11 @@ pub(super) fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Bench
         true => found.extend(usual(words.part, rules)),
         false => found.extend(named(names)?),
     }
-    let excluded = named(typed(&words.exclude))?;
+    let excluded = named(typed(&words.exclude_benchmarks))?;
     let mut known = BTreeSet::new();
     found.retain(|one| !excluded.contains(one) && known.insert(*one));
     match found.is_empty() {
-        true => refuse("--exclude leaves no benchmark"),
+        true => refuse("--exclude-benchmarks leaves no benchmark"),
         false => Ok(found),
     }
 }

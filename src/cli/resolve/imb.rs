@@ -227,7 +227,7 @@ fn options(words: &ImbArguments, ranks: usize) -> Options {
     all.given("part", (!by_name).then(|| words.part.word()));
     let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
     all.given("include", list(&words.include));
-    all.given("exclude", list(&words.exclude));
+    all.given("exclude-benchmarks", list(&words.exclude_benchmarks));
     all.given("npmin", words.npmin);
     all.given("multi", words.multi);
     all.given("map", words.map.as_ref());
@@ -310,11 +310,13 @@ mod tests {
             let imb = understood(words).unwrap();
             imb.benchmarks.iter().map(|one| one.name()).collect()
         };
-        let all = names("--include uniband biband --exclude Alltoall,alltoallv --rules current");
+        let all = names(
+            "--include uniband biband --exclude-benchmarks Alltoall,alltoallv --rules current",
+        );
         assert_eq!(all[..3], ["Uniband", "Biband", "PingPong"]);
         assert_eq!(all.len(), 2 + 18 - 2);
         assert_eq!(
-            names("PingPong Barrier --include Biband --exclude PingPong"),
+            names("PingPong Barrier --include Biband --exclude-benchmarks PingPong"),
             ["Biband", "Barrier"]
         );
         let today = names("--part ext --rules current");
@@ -402,7 +404,10 @@ mod tests {
             ),
             ("osu_mbw_mr", "\"osu_mbw_mr\" is Uniband here"),
             ("osu_allreduce", "\"osu_allreduce\" is Allreduce here"),
-            ("Bcast --exclude bcast", "--exclude leaves no benchmark"),
+            (
+                "Bcast --exclude-benchmarks bcast",
+                "--exclude-benchmarks leaves no benchmark",
+            ),
             ("--window-size 0", "--window-size 0: from 1 to 4096"),
             (
                 "--msgsize 4,x",

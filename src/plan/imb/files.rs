@@ -97,7 +97,7 @@ impl FileBenchmark {
 
     /// True if a transfer runs while the rank computes.
     pub fn overlaps(self) -> bool {
-        self.name().contains("_I")
+        self.name().contains("_IWrite") || self.name().contains("_IRead")
     }
 
     /// Origin of a transfer's offset in the file.
