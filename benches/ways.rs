@@ -39,7 +39,7 @@ const GROUPS: [Group; 5] = [
             "--hosts local:16 --phases 2 --transport tcp",
         ],
         ways: &[
-            "--sndbuf auto --rcvbuf auto",
+            "",
             "--sndbuf 64K --rcvbuf 64K",
             "--sndbuf 128K --rcvbuf 128K",
             "--sndbuf 256K --rcvbuf 256K",
@@ -151,6 +151,7 @@ fn compare(group: &Group, rounds: usize) {
                 let pairs = own.iter().zip(&results[0]);
                 median(pairs.map(|(one, first)| of(one) / of(first)).collect())
             };
+            let way = if way.is_empty() { "defaults" } else { way };
             println!(
                 "| {shape} | {way} | {:.1} | {:.2} | {:.3} | {:.2} |",
                 column(|one| one.0),

@@ -457,7 +457,7 @@ fn files_are_written_and_read_in_every_way_and_nothing_of_them_is_left() {
         assert_eq!(defects.is_none(), table.name == "Open_Close", "{table:?}");
         let sound = |row: &Vec<f64>| defects.is_none_or(|at| row[at] == 0.0);
         assert!(table.rows.iter().all(sound), "{table:?}");
-        if table.name.contains("_I") {
+        if table.name.contains("_IWrite") || table.name.contains("_IRead") {
             let heads = ["t_ovrl[usec]", "t_pure[usec]", "t_CPU[usec]", "overlap[%]"];
             assert_eq!(table.heads[2..6], heads);
             let possible = |row: &Vec<f64>| row[5] >= 0.0 && row[5] <= 100.0 && row[4] > 0.0;

@@ -214,7 +214,7 @@ fn a_control_groups_limit_of_memory_is_named_with_its_group() {
         return;
     };
     group.set("memory.limit_in_bytes", "100M");
-    let more = ["--block-size", "1M", "--streams", "8"];
+    let more = ["--block-size", "1M", "--streams", "8", "--verify", "full"];
     group.run(&[&TWO_NODES[..], &more].concat()).expect(
         "100 MiB",
         12,
@@ -229,7 +229,8 @@ fn a_control_groups_limit_of_memory_makes_blocks_smaller() {
         return;
     };
     group.set("memory.limit_in_bytes", "100M");
-    let more = ["--streams", "32", "--workers", "shared"];
+    // Whole blocks are needed where payload is verified.
+    let more = ["--streams", "32", "--workers", "shared", "--verify", "full"];
     let ended = group.run(&[&TWO_NODES[..], &more].concat());
     ended.expect("100 MiB", 0, &[]);
     let record = ended.record.expect("a record");

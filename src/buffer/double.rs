@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
+use crate::plan::Coupling;
 use crate::plan::size::{SLOT_HEAD_BYTES, slot_bytes};
-use crate::plan::{Coupling, PIECE_BYTES};
 use crate::sys::memory::{Region, Span};
 use crate::wire::block::HEADER_BYTES;
 
@@ -118,10 +118,13 @@ impl OwnBlocks {
         Ok(Self::shares(region, slots, count, block_bytes))
     }
 
-    /// Makes a block of `block_bytes` bytes for each of `slots` slots, whose payloads are one piece of [`PIECE_BYTES`] bytes again and again.
-    pub(crate) fn repeating(slots: usize, block_bytes: usize) -> std::io::Result<Vec<Self>> {
-        let repeats = block_bytes / PIECE_BYTES;
-        let region = Region::repeating(slots, SLOT_HEAD_BYTES, PIECE_BYTES, repeats)?;
+    /// Makes a block of `block_bytes` bytes for each of `slots` slots, whose payloads are one piece of `piece` bytes again and again.
+    pub(crate) fn repeating(
+        slots: usize,
+        block_bytes: usize,
+        piece: usize,
+    ) -> std::io::Result<Vec<Self>> {
+        let region = Region::repeating(slots, SLOT_HEAD_BYTES, piece, block_bytes / piece)?;
         Ok(Self::shares(Rc::new(region), slots, 1, block_bytes))
     }
 
@@ -179,23 +182,21 @@ mod tests {
 
     #[test]
     fn repeated_payloads_are_one_piece_and_heads_are_not() {
-        let all = OwnBlocks::repeating(2, 2 * PIECE_BYTES).unwrap();
+        const PIECE: usize = 8192;
+        let all = OwnBlocks::repeating(2, 2 * PIECE, PIECE).unwrap();
         for (value, blocks) in (1_u8..).zip(&all) {
             let block = blocks.block(7);
             block.write(&[value; HEADER_BYTES]);
             block.part(HEADER_BYTES + 5, 1).write(&[10 * value]);
         }
         for (value, blocks) in (1_u8..).zip(&all) {
-            let (mut head, mut payload) = ([0], vec![0; 2 * PIECE_BYTES]);
+            let (mut head, mut payload) = ([0], vec![0; 2 * PIECE]);
             blocks.block(8).read(&mut head);
             blocks
                 .block(8)
-                .part(HEADER_BYTES, 2 * PIECE_BYTES)
+                .part(HEADER_BYTES, 2 * PIECE)
                 .read(&mut payload);
-            assert_eq!(
-                (head[0], payload[5], payload[PIECE_BYTES + 5]),
-                (value, 20, 20)
-            );
+            assert_eq!((head[0], payload[5], payload[PIECE + 5]), (value, 20, 20));
             assert_eq!(payload.iter().filter(|byte| **byte != 0).count(), 2);
         }
     }

@@ -10,7 +10,7 @@ use crate::link::{self, Endpoint, Ports};
 use crate::plan::SocketOptions;
 use crate::plan::lanes::{self, Lane};
 use crate::plan::placement::{self, PortFacts, PortPlace};
-use crate::plan::{Assignment, Datapath, LinkKind, Pin, Sink, Test};
+use crate::plan::{Assignment, Datapath, LinkKind, MOST_PIECES, Pin, Sink, Test};
 use crate::record::{Card, EndRole, Trouble, TroubleKind};
 use crate::sys::socket;
 use crate::sys::{affinity, clock, why};
@@ -329,8 +329,10 @@ impl NodeResources {
         // Only the header of a discarded block is kept.
         let block_bytes = if discards { 0 } else { test.block_bytes };
         let large = test.sends_pages_of(phase);
-        let blocks = match test.repeats_payload(phase) {
-            true => OwnBlocks::repeating(slots, block_bytes),
+        // A process may have 65,530 mappings.
+        let repeats = test.repeats_payload(phase) && slots * MOST_PIECES <= 32_768;
+        let blocks = match repeats {
+            true => OwnBlocks::repeating(slots, block_bytes, test.piece_bytes()),
             false => OwnBlocks::several(slots, count, block_bytes, large),
         };
         let blocks = blocks.map_err(|error| {

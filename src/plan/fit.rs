@@ -608,6 +608,22 @@ mod tests {
         assert_eq!(block(|test| test.phases = 3, &one), 256 << 10);
     }
 
+    /// Symptom: blocks of 3,000,000 bytes would have had pieces that are no whole pages, and those of 1 GiB thousands of mappings.
+    #[test]
+    fn pieces_are_whole_pages_and_few() {
+        let pieces = |bytes| {
+            let test = Test {
+                block_bytes: bytes,
+                ..test_of(2, 1)
+            };
+            test.repeats_payload(0).then(|| bytes / test.piece_bytes())
+        };
+        assert_eq!(pieces(256 << 10), Some(4));
+        assert_eq!(pieces(1 << 30), Some(16));
+        assert_eq!(pieces(3_000_000), None);
+        assert_eq!(pieces(1000), None);
+    }
+
     #[test]
     fn thousands_of_links_on_one_host_have_small_socket_buffers() {
         let buffers = |nodes, hosts: &[Capacity]| {

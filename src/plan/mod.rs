@@ -39,7 +39,7 @@ pub use pattern::{Pattern, PatternError};
 pub use sockets::SocketOptions;
 pub use switch_port::{moved, with_places};
 pub use test::{
-    Bound, Coupling, DataNetwork, Datapath, Family, PIECE_BYTES, Pace, Pin, Purpose, Relay, Sink,
+    Bound, Coupling, DataNetwork, Datapath, Family, MOST_PIECES, Pace, Pin, Purpose, Relay, Sink,
     Source, Test, Unasked, Verify, Workers, file_name,
 };
 pub use transport::{LinkKind, Transport};

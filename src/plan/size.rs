@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::lanes::{self, Degree};
-use super::{Bound, PIECE_BYTES, Pattern, Relay, Test, Workers};
+use super::{Bound, Pattern, Relay, Test, Workers};
 
 /// Size of a large page in bytes, on all machines that have large pages.
 pub const LARGE_PAGE_BYTES: usize = 2 << 20;
@@ -102,7 +102,7 @@ pub fn buffer_bytes_of(test: &Test, degree: Degree) -> usize {
         let slot = slot_bytes(test.block_bytes);
         let own = match test.repeats_payload(phase) {
             // Separate processes have a piece each, and shared workers one for all of their links.
-            true => SLOT_HEAD_BYTES.saturating_add(PIECE_BYTES),
+            true => SLOT_HEAD_BYTES.saturating_add(test.piece_bytes()),
             false => product(&[test.own_blocks(phase), slot]),
         };
         let own = match test.sends_pages_of(phase) {
@@ -296,10 +296,7 @@ mod tests {
         assert_eq!(size.volume_bytes, Some(24 * 4 * 262_144));
         // Source and sink repeat a piece, and the relay between them has two whole blocks.
         let repeated = of(&test_of(3, 2), 3).buffer_bytes_per_node;
-        assert_eq!(
-            repeated,
-            2 * 6 * (4096 + PIECE_BYTES) + 2 * 6 * (4096 + 262_144)
-        );
+        assert_eq!(repeated, 2 * 6 * (4096 + 65_536) + 2 * 6 * (4096 + 262_144));
         assert_eq!(slot_bytes(1), 8192);
     }
 

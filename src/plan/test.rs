@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Pattern, SocketOptions, Transport};
 
-/// Bytes of a payload that consists of one piece again and again. Smaller than the cache of a processor.
-pub const PIECE_BYTES: usize = 64 << 10;
+/// Most pieces of a block whose payload is the same piece again and again. Each is a mapping of memory.
+pub const MOST_PIECES: usize = 16;
+const PAGE_BYTES: usize = 4096;
 
 /// One measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,7 +112,14 @@ impl Test {
             && (of_source || of_sink)
             && self.datapath == Datapath::Copy
             && self.verify == Verify::None
-            && self.block_bytes.is_multiple_of(PIECE_BYTES)
+            && self.piece_bytes().is_multiple_of(PAGE_BYTES)
+            && self.block_bytes.is_multiple_of(self.piece_bytes())
+    }
+
+    /// Bytes of a piece: smaller than the cache of a processor, unless a block would have too many of them.
+    pub fn piece_bytes(&self) -> usize {
+        const USUAL: usize = 64 << 10;
+        USUAL.max(self.block_bytes / MOST_PIECES)
     }
 
     /// True if the senders of a phase let others run first: those that make what they send, and could fill all queues. The others take what was
@@ -244,7 +252,7 @@ pub struct Pace {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// Memory of phase 0: payload from the seed, the same in every block of a slot and buffer.
+    /// Memory of phase 0: payload from the seed, the same in every block of a slot and buffer. See [`Test::repeats_payload`].
     #[default]
     Memory,
     /// One file per node, read from start to end; `%n` in the name stands for the node's label.

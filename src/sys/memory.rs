@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::AtomicU64;
 
-use memmap2::{MmapMut, MmapRaw};
+use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -102,7 +102,12 @@ impl Region {
         repeats: usize,
     ) -> std::io::Result<Self> {
         let stretch = head + piece * repeats;
-        let region = Self::private(count * stretch)?;
+        // Most of it is mapped anew below, so it needs no memory.
+        let map = MmapOptions::new()
+            .len(count * stretch)
+            .no_reserve_swap()
+            .map_anon()?;
+        let region = Self::whole(map.into(), count * stretch);
         let file =
             File::from(memfd_create("pipebench-piece", MFdFlags::MFD_CLOEXEC).map_err(explained)?);
         file.set_len(piece as u64)?;
