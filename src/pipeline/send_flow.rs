@@ -95,7 +95,7 @@ impl<'resources> SendFlow<'resources> {
             head: [0; HEADER_BYTES],
             at: 0,
             total: 0,
-            since_rest: test.gives_way(lane.boundary).then_some(0),
+            since_rest: resources.assignment.gives_way(lane.boundary).then_some(0),
             link,
         })
     }

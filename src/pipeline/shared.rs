@@ -22,7 +22,7 @@ use super::{receiver, relay, sender};
 
 /// Runs the process that sends on all links of `boundary`; returns its exit code.
 pub(super) fn run_senders(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
-    let gives_way = resources.assignment.test.gives_way(boundary);
+    let gives_way = resources.assignment.gives_way(boundary);
     begin(&format!("pb-send-{boundary}"), gives_way);
     let lanes = outgoing(resources, boundary);
     let name = |lane: &Lane| resources.end_name(EndRole::Sender, lane);

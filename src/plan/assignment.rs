@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BLOCK_BYTES, Deadlines, LinkKind, PHASES, PatternError, RAILS, STREAMS, Test, Transport, lanes,
-    size,
+    BLOCK_BYTES, Datapath, Deadlines, LinkKind, PHASES, PatternError, RAILS, STREAMS, Test,
+    Transport, lanes, size,
 };
 
 /// Longest deadline in milliseconds. It does not overflow in nanoseconds, nor when added to a clock.
@@ -212,6 +212,16 @@ impl Assignment {
         Ok(())
     }
 
+    /// True if the senders of a phase let others run first: those that make what they send, and could fill all queues. The others take what was
+    /// sent while it is in the cache. Pages are not in the cache anyway. Senders to other hosts never wait for more than their link: on a busy
+    /// host, ports would carry less than they can.
+    pub fn gives_way(&self, phase: usize) -> bool {
+        phase == 0
+            && self.test.senders_are_sources()
+            && self.test.datapath == Datapath::Copy
+            && self.run.peers.is_one_host()
+    }
+
     /// Data port of a lane's link.
     pub fn rail(&self, lane: &lanes::Lane) -> &DataPort {
         &self.rails[self.test.rail_of(lane.stream)]
@@ -343,5 +353,19 @@ pub(crate) mod tests {
             [true, false, false]
         );
         assert!(peers.are_sound(6) && !peers.are_sound(998));
+    }
+
+    /// Symptom: a busy host shared a backplane unevenly, because its sources waited for their turns while their links were idle.
+    #[test]
+    fn only_sources_of_copies_on_one_host_give_way() {
+        let mut all = assignment();
+        let peers = &mut all.run.peers;
+        peers.on_host = peers.nodes;
+        assert!(all.gives_way(0) && !all.gives_way(1));
+        all.run.peers.on_host -= 1;
+        assert!(!all.gives_way(0));
+        all.run.peers.on_host += 1;
+        all.test.datapath = Datapath::Zerocopy;
+        assert!(!all.gives_way(0));
     }
 }

@@ -122,12 +122,6 @@ impl Test {
         USUAL.max(self.block_bytes / MOST_PIECES)
     }
 
-    /// True if the senders of a phase let others run first: those that make what they send, and could fill all queues. The others take what was
-    /// sent while it is in the cache. Pages are not in the cache anyway.
-    pub fn gives_way(&self, phase: usize) -> bool {
-        phase == 0 && self.senders_are_sources() && self.datapath == Datapath::Copy
-    }
-
     /// True if the private blocks of a phase are sent as pages. Large pages help most there.
     pub fn sends_pages_of(&self, phase: usize) -> bool {
         phase == 0 && self.datapath == Datapath::Zerocopy
