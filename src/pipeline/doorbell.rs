@@ -16,12 +16,11 @@ pub(super) type Failure = (TroubleKind, String);
 pub(super) const LOOK_UP: Duration = Duration::from_nanos(LOOK_UP_NS);
 pub(super) const LOOK_UP_NS: u64 = 50_000_000;
 
-/// Begins a process that moves data, under the name `name`. If it gives way, others that compete with it for a processor come first.
-pub(super) fn begin(name: &str, gives_way: bool) {
-    const LONG_TURN_NS: u64 = 100_000_000;
+/// Begins a process that moves data, under the name `name`.
+pub(super) fn begin(name: &str) {
     process::set_name(name);
     signals::unblock_all_but_doorbell();
-    process::schedule_as_batch(gives_way.then_some(LONG_TURN_NS));
+    process::schedule_as_batch();
 }
 
 /// The doorbell of a sender or receiver.

@@ -40,7 +40,7 @@ pub(super) fn begin_with_link(
     role: &str,
 ) -> Option<Stands> {
     let name = |lane: &Lane| format!("pb-{short}-{}.{}", lane.boundary + 1, lane.to_slot);
-    begin(&name(&lane), false);
+    begin(&name(&lane));
     match make_link(resources, lane) {
         Ok((link, lane)) => {
             process::set_name(&name(&lane));

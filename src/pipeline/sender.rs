@@ -20,8 +20,7 @@ use super::source::{self, Source};
 
 /// Runs the sender of `lane` in a separate process; returns its exit code.
 pub(super) fn run(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
-    let name = format!("pb-send-{}.{}", lane.boundary, lane.from_slot);
-    begin(&name, resources.assignment.gives_way(lane.boundary));
+    begin(&format!("pb-send-{}.{}", lane.boundary, lane.from_slot));
     resources.take_place(&lane, lane.from_slot);
     let end = resources.end(EndRole::Sender, &lane);
     let mut bell = ChildBell::new(resources, parent, lane.to);

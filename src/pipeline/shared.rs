@@ -22,8 +22,7 @@ use super::{receiver, relay, sender};
 
 /// Runs the process that sends on all links of `boundary`; returns its exit code.
 pub(super) fn run_senders(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
-    let gives_way = resources.assignment.gives_way(boundary);
-    begin(&format!("pb-send-{boundary}"), gives_way);
+    begin(&format!("pb-send-{boundary}"));
     let lanes = outgoing(resources, boundary);
     let name = |lane: &Lane| resources.end_name(EndRole::Sender, lane);
     let made = make_send_flows(resources, &lanes, parent);
@@ -33,7 +32,7 @@ pub(super) fn run_senders(resources: &NodeResources, boundary: usize, parent: i3
 /// Runs the process that receives on all links of `boundary`; returns its exit code.
 pub(super) fn run_receivers(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
-    begin(&format!("pb-recv-{phase}"), false);
+    begin(&format!("pb-recv-{phase}"));
     let name = |lane: &Lane| resources.end_name(EndRole::Receiver, lane);
     let made = make_receive_flows(resources, boundary, parent);
     tell(resources, &format!("phase {phase} receivers"), &name, made)
@@ -42,7 +41,7 @@ pub(super) fn run_receivers(resources: &NodeResources, boundary: usize, parent: 
 /// Runs the process that relays from all links of `boundary` to the next boundary; returns its exit code.
 pub(super) fn run_relays(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
-    begin(&format!("pb-relay-{phase}"), false);
+    begin(&format!("pb-relay-{phase}"));
     let name = |lane: &Lane| resources.relay_name(lane, &relay::onward_of(resources, lane));
     let made = match resources.assignment.test.relay() {
         Relay::Pages => make_relays(resources, boundary, parent, |from, to, _| {

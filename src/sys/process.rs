@@ -100,23 +100,11 @@ pub(crate) fn make_group(child: i32) {
     }
 }
 
-/// Tells the scheduler that this process works in long stretches, so that its siblings preempt it less often. With a `turn_ns` of 0.1 to
-/// 100 ms, its turns are that long (Linux 6.12 and later, else no effect): its deadline is later, and those with shorter turns come first.
-pub(crate) fn schedule_as_batch(turn_ns: Option<u64>) {
-    // SAFETY: a plain question about the calling process.
-    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
-    let attributes = libc::sched_attr {
-        size: u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0),
-        sched_policy: libc::SCHED_BATCH.unsigned_abs(),
-        sched_flags: 0,
-        sched_nice: nice, // Kept.
-        sched_priority: 0,
-        sched_runtime: turn_ns.unwrap_or(0),
-        sched_deadline: 0,
-        sched_period: 0,
-    };
+/// Tells the scheduler that this process works in long stretches, so that its siblings preempt it less often.
+pub(crate) fn schedule_as_batch() {
+    let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: plain values for the calling process; a refusal leaves the default policy in place.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
 }
 
 fn close_all_but(keep: &[RawFd]) {
