@@ -42,7 +42,7 @@ impl fmt::Display for Sample {
 pub enum Side {
     /// pipebench, with its target ratio in one of the comparisons.
     Own { comparison: Comparison, mark: f64 },
-    /// A peer, with or without options of its own.
+    /// A peer. By default it has no options but the number of streams.
     Peer { is_default: bool },
 }
 

@@ -93,8 +93,8 @@ impl Region {
         })
     }
 
-    /// Makes a private region of `count` stretches, each of `head` bytes of its own and `repeats` times the same `piece` bytes, which all
-    /// stretches share. So much memory as a cache holds looks like blocks of any size. `head` and `piece` are whole pages.
+    /// Makes a private region of `count` stretches. Each has `head` bytes of its own. After them it shows the same `piece` bytes `repeats` times:
+    /// one piece of memory for all stretches. `head` and `piece` are whole pages.
     pub(crate) fn repeating(
         count: usize,
         head: usize,
